@@ -25,6 +25,7 @@ class ClearedProgram : public CpuProgram {
     task_bytes_ = program_->task_bytes();
     step_bytes_ = program_->step_bytes();
     state_bytes_ = program_->state_bytes();
+    rounding_ = program_->rounding();
   }
 
   // Steps write every element, so that only the padding is left.

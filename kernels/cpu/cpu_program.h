@@ -65,6 +65,9 @@ class CpuProgram {
   bool fills_outputs() const { return fills_outputs_; }  // every element, not only some
   uint64_t step_bytes() const { return step_bytes_; }    // the most that a step takes
   uint64_t state_bytes() const { return state_bytes_; }
+  // Programs of the same operator for other sizes round each result in the same way if they have
+  // the same number here.
+  uint64_t rounding() const { return rounding_; }
 
  protected:
   std::vector<uint64_t> phases_;
@@ -75,6 +78,7 @@ class CpuProgram {
   uint64_t step_bytes_ = 0;
   uint64_t state_bytes_ = 0;
   uint64_t kept_bytes_ = 0;
+  uint64_t rounding_ = 0;  // 0: however the operator is computed
 };
 
 }  // namespace opmill

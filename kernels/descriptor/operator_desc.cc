@@ -49,6 +49,7 @@ std::string ToString(const OperatorDesc& desc) {
   for (size_t i = 0; i < desc.attributes.size(); ++i) {
     if (i != schema.function_attribute) add_attribute(i);
   }
+  if (desc.is_batched) absl::StrAppend(&text, ", batched");
   text.push_back(')');
   return text;
 }

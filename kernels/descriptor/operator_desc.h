@@ -34,6 +34,9 @@ struct OperatorDesc {
   std::vector<TensorDesc> inputs;
   std::vector<std::optional<TensorDesc>> outputs;  // Validate infers omitted ones
   std::vector<AttributeValue> attributes;
+  // Devices that can compute it so that no result is rounded differently if there are more or fewer
+  // others: requests that are joined to a batch get the same bits as alone.
+  bool is_batched = false;
 
   // The value of the attribute with that name, which the schema must have.
   template <typename T>
@@ -52,7 +55,7 @@ struct OperatorDesc {
   friend bool operator==(const OperatorDesc&, const OperatorDesc&) = default;
   template <typename H>
   friend H AbslHashValue(H h, const OperatorDesc& d) {
-    h = H::combine(std::move(h), d.schema, d.inputs);
+    h = H::combine(std::move(h), d.schema, d.inputs, d.is_batched);
     // Abseil cannot hash std::optional and std::variant if it was built for C++14.
     for (const AttributeValue& attribute : d.attributes) h = Combine(std::move(h), attribute);
     for (const auto& output : d.outputs) {

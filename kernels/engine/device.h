@@ -44,6 +44,9 @@ struct ProgramCost {
   uint64_t run_bytes = 0;
   uint64_t incremental_bytes = 0;  // memory of an incremental run; 0: it needs the whole input
   std::vector<uint64_t> kernels;   // ids of kernels that are live while it is kept
+  // Programs of the same operators for other sizes round each result in the same way if they have
+  // the same number here; 0 if that is not known.
+  uint64_t rounding = 0;
 };
 
 // A program compiled for one device. Immutable; many runs may use it at the same time.

@@ -35,6 +35,8 @@ Tensor OnesOf(ElementType type, const Sizes& sizes) {
   });
 }
 
+}  // namespace
+
 std::string KeyOf(const InputBindings& bindings) {
   std::string key;
   for (const auto& [name, sizes] : bindings.sizes) {
@@ -46,8 +48,6 @@ std::string KeyOf(const InputBindings& bindings) {
   }
   return key;
 }
-
-}  // namespace
 
 absl::Status Model::ReadTensors() {
   const std::vector<std::string> forms = FormInputs(graph_);
@@ -111,17 +111,26 @@ InputBindings Model::TriedBindings(int64_t first, int64_t size) const {
   return bindings;
 }
 
+std::shared_ptr<const ModelProgram> Model::FindProgram(const InputBindings& bindings) const {
+  const std::string key = KeyOf(bindings);
+  const absl::MutexLock lock(&mutex_);
+  return FindKept(key);
+}
+
+std::shared_ptr<const ModelProgram> Model::FindKept(const std::string& key) const {
+  const auto found = std::find_if(programs_.begin(), programs_.end(),
+                                  [&](const auto& kept) { return kept.first == key; });
+  if (found == programs_.end()) return nullptr;
+  programs_.splice(programs_.begin(), programs_, found);
+  return found->second;
+}
+
 absl::StatusOr<std::shared_ptr<const ModelProgram>> Model::ProgramFor(
     const InputBindings& bindings) const {
   std::string key = KeyOf(bindings);
   {
     const absl::MutexLock lock(&mutex_);
-    const auto found = std::find_if(programs_.begin(), programs_.end(),
-                                    [&](const auto& kept) { return kept.first == key; });
-    if (found != programs_.end()) {
-      programs_.splice(programs_.begin(), programs_, found);
-      return found->second;
-    }
+    if (auto kept = FindKept(key); kept != nullptr) return kept;
   }
   ASSIGN_OR_RETURN(ModelProgram made, MakeProgram(bindings));
   auto program = std::make_shared<const ModelProgram>(std::move(made));
@@ -156,6 +165,7 @@ absl::StatusOr<ModelProgram> Model::MakeProgram(const InputBindings& bindings) c
   }
   ModelProgram made = {.program = FuseChains(std::move(lowered.program)),
                        .outputs = std::move(lowered.outputs)};
+  for (ProgramNode& node : made.program.nodes) node.desc.is_batched = limits_.is_batched;
   for (const Input& input : graph.inputs) {
     const std::string& name = graph.values[input.value].name;
     const auto at = std::find_if(inputs_.begin(), inputs_.end(),

@@ -25,6 +25,7 @@ struct ModelLimits {
   ReadLimits read;
   uint64_t constant_bytes = uint64_t{4} << 30;  // of a program, also of those that are computed
   size_t programs = 16;                         // kept, for different sizes
+  bool is_batched = false;                      // as in OperatorDesc
 };
 
 struct ModelTensor {
@@ -41,6 +42,9 @@ struct ModelProgram {
   std::vector<TensorType> outputs;  // of the model; the program's are packed, in the same order
 };
 
+// Equal for equal bindings of a model.
+std::string KeyOf(const InputBindings& bindings);
+
 // Thread-safe.
 class Model {
  public:
@@ -54,8 +58,12 @@ class Model {
   const std::vector<ModelTensor>& inputs() const { return inputs_; }
   const std::vector<ModelTensor>& outputs() const { return outputs_; }
 
-  // The program for inputs of these sizes, whose form inputs have these values. Errors are those of
-  // Specialize, LowerGraph and Validate; ResourceExhausted if its constants exceed the limit.
+  // The program for inputs of these sizes, whose form inputs have these values, if it is kept;
+  // otherwise null.
+  std::shared_ptr<const ModelProgram> FindProgram(const InputBindings& bindings) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // The same; makes it if necessary, which may take a second. Errors are those of Specialize,
+  // LowerGraph and Validate; ResourceExhausted if its constants exceed the limit.
   absl::StatusOr<std::shared_ptr<const ModelProgram>> ProgramFor(
       const InputBindings& bindings) const ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -67,6 +75,8 @@ class Model {
   absl::Status CheckKernels() const;
   InputBindings TriedBindings(int64_t first, int64_t size) const;  // of open dimensions
   absl::StatusOr<ModelProgram> MakeProgram(const InputBindings& bindings) const;
+  std::shared_ptr<const ModelProgram> FindKept(const std::string& key) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::shared_ptr<const ConstantData> DataOf(const Bytes& bytes) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Graph graph_;

@@ -46,6 +46,7 @@ void AppendLowered(const ProgramNode& node, Program lowered, Program& to) {
       view = {values[view.value].value, values[view.value].first_element + view.first_element};
     }
     for (uint32_t& value : part.outputs) value = values[value].value;
+    part.desc.is_batched = node.desc.is_batched;
     to.nodes.push_back(std::move(part));
   }
 }

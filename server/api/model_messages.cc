@@ -253,7 +253,8 @@ absl::Status EncodeModels(const ModelTable& models, const std::string& name,
                           v1::ListModelsResponse& to) {
   for (const IndexEntry& entry : models.Index()) {
     if (!name.empty() && name != entry.name) continue;
-    const absl::StatusOr<std::shared_ptr<const Model>> model = models.Find(entry.name, "");
+    const absl::StatusOr<std::shared_ptr<const Model>> model =
+        models.Find(entry.name, entry.version);
     if (model.ok() && (*model)->is_built_in) continue;
     v1::ModelInfo& info = *to.add_models();
     info.set_name(entry.name);

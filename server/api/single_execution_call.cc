@@ -34,8 +34,7 @@ void SingleExecutionCall::OnReadDone(bool ok) {
     waits_since_ = absl::InfiniteFuture();
   }
   origin_.arrived = SteadyNow();
-  const absl::Status begun = Execute();
-  if (!begun.ok()) Finish(ToGrpcStatus(begun));
+  Execute();
 }
 
 bool SingleExecutionCall::EndWithoutMessage(const absl::Status& why) {
@@ -50,24 +49,49 @@ bool SingleExecutionCall::EndWithoutMessage(const absl::Status& why) {
   return true;
 }
 
-// Returns an error if the request did not become an execution.
-absl::Status SingleExecutionCall::Execute() {
+void SingleExecutionCall::Execute() {
   if (origin_.connection != nullptr) origin_.connection->AddPayload(request_.Length());
-  ExecutionRequest begin = {.origin = std::move(origin_),
+  begin_ = ExecutionRequest{.origin = std::move(origin_),
                             .deadline = DeadlineOf(context_),
                             .on_ready = [this](const std::shared_ptr<Execution>& execution) {
                               ready_ = execution;
                               Prepare(executor_, execution, [this] { WriteNext(); });
                             }};
-  const auto refuse = [&](const absl::Status& why) {
-    executor_.Refuse(begin.origin, begin.desc(), why);
-    Failed();
-    return why;
-  };
-  const absl::Status decoded = CatchOutOfMemory([&] { return Decode(request_, begin); });
-  if (!decoded.ok()) return refuse(decoded);
-  absl::StatusOr<std::shared_ptr<Execution>> begun = executor_.Begin(begin);
-  if (!begun.ok()) return refuse(begun.status());
+  const absl::Status decoded = CatchOutOfMemory([&] { return Decode(request_, *begin_); });
+  if (!decoded.ok()) {
+    Refuse(decoded);
+  } else if (!begin_->has_program()) {
+    AwaitProgram();
+  } else {
+    Begin();
+  }
+}
+
+void SingleExecutionCall::AwaitProgram() {
+  ++users_;
+  MakeProgram(*begin_, [this](const absl::Status& made) {
+    if (made.ok()) {
+      Begin();
+    } else {
+      Refuse(made);
+    }
+    Release();
+  });
+}
+
+// The request did not become an execution.
+void SingleExecutionCall::Refuse(const absl::Status& why) {
+  executor_.Refuse(begin_->origin, begin_->desc(), why);
+  Failed();
+  Finish(ToGrpcStatus(why));
+}
+
+void SingleExecutionCall::Begin() {
+  absl::StatusOr<std::shared_ptr<Execution>> begun = executor_.Begin(*begin_);
+  if (!begun.ok()) {
+    Refuse(begun.status());
+    return;
+  }
   absl::Status aborted;
   {
     const absl::MutexLock lock(&mutex_);
@@ -77,7 +101,6 @@ absl::Status SingleExecutionCall::Execute() {
   if (!aborted.ok()) executor_.Cancel(*begun, aborted);
   SendInputs(executor_, *begun);
   request_.Clear();
-  return absl::OkStatus();
 }
 
 void SingleExecutionCall::WriteNext() {
@@ -121,7 +144,11 @@ void SingleExecutionCall::Abort(const absl::Status& why) {
     execution = execution_;
     if (aborted_.ok()) aborted_ = why;
   }
-  if (execution != nullptr) executor_.Cancel(execution, why);
+  if (execution != nullptr) {
+    executor_.Cancel(execution, why);
+  } else {
+    CancelProgram(why);
+  }
 }
 
 void SingleExecutionCall::EndIfStalled(absl::Time now, absl::Duration timeout) {
@@ -160,7 +187,11 @@ void SingleExecutionCall::OnDone() {
   message_.Clear();
   if (ready_ != nullptr) executor_.Finish(ready_);
   open_calls_.Remove(*this);
-  delete this;
+  Release();
+}
+
+void SingleExecutionCall::Release() {
+  if (--users_ == 0) delete this;
 }
 
 }  // namespace opmill

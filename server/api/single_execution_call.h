@@ -3,8 +3,11 @@
 #ifndef OPMILL_SERVER_API_SINGLE_EXECUTION_CALL_H_
 #define OPMILL_SERVER_API_SINGLE_EXECUTION_CALL_H_
 
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -54,8 +57,16 @@ class SingleExecutionCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
 
   virtual absl::string_view message_type() const = 0;
   // Decodes the message, which stays valid until SendInputs returns. Sets the program of `begin`
-  // if it is valid, even if it refuses the request, and may advance its deadline.
+  // if it is valid, even if it refuses the request, and may advance its deadline. If it succeeds
+  // without a program, MakeProgram follows.
   virtual absl::Status Decode(grpc::ByteBuffer& message, ExecutionRequest& begin) = 0;
+  // Makes the program of `begin` on another thread, then calls `done`, once.
+  virtual void MakeProgram(ExecutionRequest& /*begin*/,
+                           std::function<void(const absl::Status&)> done) {
+    done(absl::InternalError("The request has no program."));
+  }
+  // Ends MakeProgram with this error, unless it has ended. Called by any thread, at any time.
+  virtual void CancelProgram(const absl::Status& /*why*/) {}
   // Passes the tensor bytes of the decoded message to Executor::Receive.
   virtual void SendInputs(Executor& executor, const std::shared_ptr<Execution>& execution) = 0;
   // Called when the execution is ready or has failed, before the first response; calls `respond`,
@@ -74,7 +85,11 @@ class SingleExecutionCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
  private:
   // Only once the object is complete: from then on other threads call its methods.
   void StartReading();
-  absl::Status Execute() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Execute() ABSL_LOCKS_EXCLUDED(mutex_);
+  void AwaitProgram() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Begin() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Refuse(const absl::Status& why);
+  void Release();
   // Ends the call if its message has not come yet; false if it has.
   bool EndWithoutMessage(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
   void WriteNext() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -83,8 +98,11 @@ class SingleExecutionCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
   grpc::CallbackServerContext& context_;
   Executor& executor_;
   OpenCalls& open_calls_;
-  RequestOrigin origin_;      // moved into the execution
-  grpc::ByteBuffer request_;  // owned by the read, then by its handler
+  RequestOrigin origin_;                   // moved into begin_
+  grpc::ByteBuffer request_;               // owned by the read, then by its handler
+  std::optional<ExecutionRequest> begin_;  // of its handler, and moved into the execution
+  // gRPC, until OnDone, and a worker that goes on after it has made the program.
+  std::atomic<uint32_t> users_ = 1;
 
   // gRPC orders the reactions, so one thread at a time uses these.
   std::shared_ptr<Execution> ready_;  // null until its results are ready or it has failed

@@ -95,6 +95,7 @@ class StreamCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBu
       executions = state_.Fail(why);
     }
     CancelAll(executions, why);
+    Aborted(why);
     Advance();
   }
 
@@ -109,6 +110,8 @@ class StreamCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBu
         state_(max_executions),
         open_calls_(open_calls) {}
 
+  // The stream ends with an error: so does what is not an execution yet.
+  virtual void Aborted(const absl::Status& /*why*/) {}
   // Carries out what the state decides. The caller keeps the call alive.
   virtual void Advance() ABSL_LOCKS_EXCLUDED(mutex_) = 0;
 

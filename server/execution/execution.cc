@@ -43,6 +43,11 @@ std::shared_ptr<const std::string> Execution::description() const {
   return std::make_shared<const std::string>(request_.description());
 }
 
+uint64_t Execution::rounding() const {
+  const absl::MutexLock lock(&mutex_);
+  return compiled_ == nullptr ? 0 : compiled_->cost().rounding;
+}
+
 Execution::ChunkPlace Execution::PlaceOf(const IncomingChunk& chunk) const {
   if (incremental_run_ != nullptr) return {.run = incremental_run_};
   return {.buffer = buffers_.input(chunk.tensor_index),

@@ -34,6 +34,9 @@
 
 namespace opmill {
 
+struct Batch;
+class BatchGroup;
+struct BatchSpec;
 class Execution;
 
 // The call that a request belongs to, and its caller.
@@ -62,6 +65,8 @@ struct ExecutionRequest {
   std::optional<OperatorDesc> op;
   std::shared_ptr<const Program> program;
   std::shared_ptr<const RequestedModel> model;  // null if the request describes an operator
+  uint32_t rows = 1;                            // of a batch that the caller sends, for statistics
+  std::shared_ptr<const BatchSpec> batch;  // how it may be joined with others; null: not at all
   absl::Time deadline = absl::InfiniteFuture();
   std::vector<InputSource> sources;  // of its inputs; empty if all of them come in chunks
   int32_t priority = 0;              // among the executions of its caller that wait for the device
@@ -69,6 +74,8 @@ struct ExecutionRequest {
   // executor. Either the results are ready to be streamed, or status() says why there are none.
   std::function<void(const std::shared_ptr<Execution>&)> on_ready;
 
+  // False until it is known what to compute.
+  bool has_program() const { return op.has_value() || program != nullptr; }
   // The name of the model, or the descriptor as text.
   std::string description() const;
   // Null if it is no operator, or not known yet.
@@ -120,6 +127,12 @@ class Execution {
     const absl::MutexLock lock(&mutex_);
     return work_bytes_;
   }
+  // Of the compiled program, while it waits for the device; otherwise 0.
+  uint64_t rounding() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Stops when it ends while it runs.
+  std::stop_token abandoned() const { return abandon_run_.get_token(); }
+  // Null if it is not joined with others.
+  const std::shared_ptr<BatchGroup>& batch_group() const { return batch_group_; }
   // The descriptor as text, or the name of the model.
   std::shared_ptr<const std::string> description() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Null until the results are ready, and after the execution has ended.
@@ -148,6 +161,8 @@ class Execution {
   std::vector<uint64_t> output_bytes_;  // never changes
   std::stop_source abandon_run_;
 
+  std::shared_ptr<BatchGroup> batch_group_;  // never changes once it has begun
+
   QueuePlace place_;  // guarded by the mutex of WaitingExecutions
 
   mutable absl::Mutex mutex_;
@@ -160,6 +175,7 @@ class Execution {
   // Of the compiled operator; null until there is one.
   std::shared_ptr<const std::string> description_ ABSL_GUARDED_BY(mutex_);
   uint64_t work_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::shared_ptr<Batch> batch_ ABSL_GUARDED_BY(mutex_);  // from its close to the end of its run
 };
 
 }  // namespace opmill

@@ -159,9 +159,22 @@ std::shared_ptr<Execution> ExecutionQueues::NextForDevice() {
                        [this](const auto& execution) { return HasRoomForLarge(*execution); });
   }
   if (!next.has_value()) return nullptr;
-  QueuePlace& place = PlaceOf(**next);
+  CountRunning(**next);
+  return *std::move(next);
+}
+
+void ExecutionQueues::TakeAlong(Execution& execution) {
+  QueuePlace& place = PlaceOf(execution);
+  if (place.ready == nullptr) return;
+  place.ready->Remove(place.ready_position);
+  CountRunning(execution);
+}
+
+void ExecutionQueues::CountRunning(Execution& execution) {
+  QueuePlace& place = PlaceOf(execution);
   place.ready = nullptr;
-  Use& use = uses_[CallerOf(**next)];
+  place.is_running = true;
+  Use& use = uses_[CallerOf(execution)];
   use.last = now_;
   if (!IsLarge(place)) {
     ++running_small_;
@@ -175,11 +188,11 @@ std::shared_ptr<Execution> ExecutionQueues::NextForDevice() {
       running_large_bytes_ += place.work_bytes;
     }
   }
-  return *std::move(next);
 }
 
-void ExecutionQueues::RunEnded(const Execution& execution) {
-  const QueuePlace& place = PlaceOf(execution);
+void ExecutionQueues::RunEnded(Execution& execution) {
+  QueuePlace& place = PlaceOf(execution);
+  if (!std::exchange(place.is_running, false)) return;
   Use& use = uses_[CallerOf(execution)];
   if (!IsLarge(place)) {
     --running_small_;

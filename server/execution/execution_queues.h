@@ -33,6 +33,7 @@ struct QueuePlace {
   absl::Time entered;  // into the first queue
   absl::Time since;    // into this queue, or when it last received input there
   uint64_t work_bytes = 0;
+  bool is_running = false;  // it counts as running
 };
 
 // Not thread-safe. An execution that was removed or given to the device is in no queue and does not
@@ -80,8 +81,11 @@ class ExecutionQueues {
   // Returns the next execution for the device, removes it from its queue, and counts it as running.
   // Null if the device has enough work.
   std::shared_ptr<Execution> NextForDevice();
-  // The device has finished an execution that NextForDevice returned.
-  void RunEnded(const Execution& execution);
+  // It shares the run of one that NextForDevice has returned: if it waits for the device, it is
+  // removed from its queue, and counts as running.
+  void TakeAlong(Execution& execution);
+  // The device has finished the run of an execution. No effect if it does not count as running.
+  void RunEnded(Execution& execution);
 
  private:
   using Queue = std::list<std::shared_ptr<Execution>>;
@@ -100,6 +104,7 @@ class ExecutionQueues {
   bool MaySendLarge(const CallerAccount* caller, const Execution& execution) const;
   bool HasRoomForLarge(const Execution& execution) const;
   Use UseOf(const CallerAccount* caller) const;
+  void CountRunning(Execution& execution);
   void ForgetUses();
 
   Queue silent_;     // no input yet; oldest first

@@ -19,6 +19,8 @@ Executor::Executor(Device& device, OperatorCache& cache, Statistics& statistics,
       room_(device, admission_, waiting_, statistics, limits),
       queued_(limits.max_queued),
       compilations_(device, cache, workers_, admission_),
+      batches_(compilations_, workers_, timer_,
+               [this](const auto& members, const auto& batch) { SubmitBatch(members, batch); }),
       workers_(std::max(2u, std::thread::hardware_concurrency())) {}
 
 absl::StatusOr<std::shared_ptr<Execution>> Executor::Begin(ExecutionRequest& request) {
@@ -44,6 +46,9 @@ absl::StatusOr<std::shared_ptr<Execution>> Executor::Begin(ExecutionRequest& req
   {
     const absl::MutexLock lock(&execution->mutex_);
     execution->buffers_ = *std::move(buffers);
+    if (const auto& batch = execution->request().batch; batch != nullptr) {
+      execution->batch_group_ = batches_.GroupOf(*batch, sizes.total() / execution->request().rows);
+    }
     waiting_.Enter(execution);
   }
   statistics_.Enter(Stage::kUploading);
@@ -243,16 +248,43 @@ bool Executor::AllocateOutputs(const std::shared_ptr<Execution>& execution) {
 
 // Called once, from Prepared or from the last Receive: from the later one.
 void Executor::Enqueue(const std::shared_ptr<Execution>& execution) {
-  if (!AllocateOutputs(execution)) return;
+  const bool is_batched = execution->batch_group() != nullptr;
+  if (!is_batched && !AllocateOutputs(execution)) return;
   {
     const absl::MutexLock execution_lock(&execution->mutex_);
     if (!execution->progress_.Enqueue(SteadyNow())) return;
     const ProgramCost& cost = execution->compiled_->cost();
     const uint64_t memory_bytes = execution->MemoryBytes(cost);
     execution->work_bytes_ = std::max(memory_bytes, cost.run_bytes);
-    waiting_.AwaitDevice(*execution, memory_bytes, cost.run_bytes);
+    if (!is_batched) waiting_.AwaitDevice(*execution, memory_bytes, cost.run_bytes);
   }
+  if (is_batched) {
+    batches_.Add(execution);
+  } else {
+    SubmitReady();
+  }
+}
+
+// A batch is closed. Its members wait for the device, each as one of its caller.
+void Executor::SubmitBatch(const std::vector<std::shared_ptr<Execution>>& members,
+                           const std::shared_ptr<Batch>& batch) {
+  std::vector<WaitingExecutions::Work> works;
+  for (const std::shared_ptr<Execution>& member : members) {
+    const absl::MutexLock lock(&member->mutex_);
+    if (member->progress_.ended()) continue;
+    member->batch_ = batch;
+    const ProgramCost& cost = member->compiled_->cost();
+    works.push_back({member, member->MemoryBytes(cost), cost.run_bytes});
+  }
+  waiting_.AwaitDevice(works);
   SubmitReady();
+}
+
+// Its run, or that of its batch, has ended.
+void Executor::LeaveBatch(Execution& execution) {
+  std::shared_ptr<Batch> batch;  // the last one lets the next batch go, without the lock
+  const absl::MutexLock lock(&execution.mutex_);
+  batch.swap(execution.batch_);
 }
 
 void Executor::FinishIncremental(const std::shared_ptr<Execution>& execution) {
@@ -263,7 +295,9 @@ void Executor::FinishIncremental(const std::shared_ptr<Execution>& execution) {
     run.swap(execution->incremental_run_);
     waiting_.Remove(*execution);
   }
-  Computed(execution, run->Finish());
+  const RunStatistics result = run->Finish();
+  CountRun(*execution, 1, result);
+  Computed(execution, result);
 }
 
 void Executor::SubmitReady() {
@@ -271,15 +305,31 @@ void Executor::SubmitReady() {
 }
 
 void Executor::Submit(const std::shared_ptr<Execution>& execution) {
+  std::shared_ptr<Batch> batch;
+  {
+    const absl::MutexLock lock(&execution->mutex_);
+    batch = execution->batch_;
+  }
+  if (batch != nullptr && batch->joined != nullptr) {
+    SubmitJoined(*batch);
+    return;
+  }
+  const bool is_allocated = execution->batch_group() == nullptr || AllocateOutputs(execution);
   Bindings bindings;
   std::shared_ptr<const CompiledProgram> compiled;
-  {
+  if (is_allocated) {
     const absl::MutexLock lock(&execution->mutex_);
     if (StartRunning(*execution)) {
       compiled = std::move(execution->compiled_);
       bindings = execution->buffers_.Bind();
     }
   }
+  Start(execution, std::move(compiled), std::move(bindings));
+}
+
+// `compiled` is null if the execution has ended.
+void Executor::Start(const std::shared_ptr<Execution>& execution,
+                     std::shared_ptr<const CompiledProgram> compiled, Bindings bindings) {
   if (compiled == nullptr) {
     waiting_.RunEnded(*execution);
     waiting_.CallbackEnded();
@@ -290,6 +340,85 @@ void Executor::Submit(const std::shared_ptr<Execution>& execution) {
                 RunEnded(execution, result);
                 waiting_.CallbackEnded();
               });
+}
+
+// For the first member that the device gets; it runs the others with it.
+void Executor::SubmitJoined(Batch& batch) {
+  if (batch.has_started.exchange(true)) {
+    waiting_.CallbackEnded();
+    return;
+  }
+  const std::vector<std::shared_ptr<Execution>> members = std::move(batch.members);
+  waiting_.TakeAlong(members);
+  std::vector<JoinedMember> running;
+  for (const std::shared_ptr<Execution>& member : members) {
+    bool is_running = false;
+    {
+      const absl::MutexLock lock(&member->mutex_);
+      is_running = StartRunning(*member);
+      if (is_running) running.push_back({member, member->buffers_.Bind().inputs});
+    }
+    if (!is_running) waiting_.RunEnded(*member);
+  }
+  absl::StatusOr<std::shared_ptr<JoinedRun>> run;
+  if (running.size() > 1) run = JoinedRun::Create(device_, *batch.joined, running);
+  if (!run.ok()) {
+    RunEach(running);
+    waiting_.CallbackEnded();
+    return;
+  }
+  device_.Run(batch.joined, (*run)->bindings(), (*run)->abandoned(),
+              [this, run = *run](const absl::StatusOr<RunStatistics>& result) {
+                JoinedRunEnded(*run, result);
+                waiting_.CallbackEnded();
+              });
+}
+
+void Executor::JoinedRunEnded(JoinedRun& run, const absl::StatusOr<RunStatistics>& result) {
+  std::vector<JoinedMember>& members = run.members();
+  // The device may have had no memory for all of them together.
+  if (absl::IsResourceExhausted(result.status())) {
+    RunEach(members);
+    return;
+  }
+  absl::StatusOr<RunStatistics> shared = result;
+  if (shared.ok()) shared->batch_size = static_cast<uint32_t>(members.size());
+  uint64_t rows = 0;
+  for (size_t i = 0; i < members.size(); ++i) {
+    Execution& execution = *members[i].execution;
+    rows += execution.request().rows;
+    waiting_.RunEnded(execution);
+    members[i].inputs.clear();
+    const absl::MutexLock lock(&execution.mutex_);
+    for (size_t o = 0; shared.ok() && !execution.progress_.ended() && o < execution.outputs_.size();
+         ++o) {
+      execution.buffers_.SetOutput(o, run.OutputOf(i, o));
+    }
+  }
+  CountRun(*members[0].execution, rows, shared);
+  for (const JoinedMember& member : members) LeaveBatch(*member.execution);
+  for (const JoinedMember& member : members) Computed(member.execution, shared);
+  SubmitReady();
+}
+
+// Members that have begun to run, without the others.
+void Executor::RunEach(std::vector<JoinedMember>& members) {
+  for (JoinedMember& member : members) {
+    waiting_.RunBegins();
+    RunAlone(member);
+  }
+}
+
+void Executor::RunAlone(JoinedMember& member) {
+  const std::shared_ptr<Execution> execution = member.execution;
+  std::shared_ptr<const CompiledProgram> compiled;
+  Bindings bindings = {.inputs = std::move(member.inputs)};
+  if (AllocateOutputs(execution)) {
+    const absl::MutexLock lock(&execution->mutex_);
+    compiled = std::move(execution->compiled_);
+    if (compiled != nullptr) bindings.outputs = execution->buffers_.Bind().outputs;
+  }
+  Start(execution, std::move(compiled), std::move(bindings));
 }
 
 bool Executor::StartRunning(Execution& execution) {
@@ -307,9 +436,19 @@ void Executor::LeaveQueue(const Execution& execution) {
 void Executor::RunEnded(const std::shared_ptr<Execution>& execution,
                         const absl::StatusOr<RunStatistics>& result) {
   waiting_.RunEnded(*execution);
+  CountRun(*execution, execution->request().rows, result);
+  LeaveBatch(*execution);
   // Its caller first: the device may compute small executions within SubmitReady.
   Computed(execution, result);
   SubmitReady();
+}
+
+void Executor::CountRun(const Execution& execution, uint64_t rows,
+                        const absl::StatusOr<RunStatistics>& result) {
+  const auto& model = execution.request().model;
+  if (result.ok() && model != nullptr) {
+    model->model->statistics->AddExecution(rows, result->executed);
+  }
 }
 
 void Executor::Computed(const std::shared_ptr<Execution>& execution,
@@ -358,6 +497,8 @@ void Executor::End(const std::shared_ptr<Execution>& execution, const absl::Stat
     if (stage == Stage::kQueued) LeaveQueue(*execution);
     waiting_.Remove(*execution);
   }
+  if (stage == Stage::kQueued && execution->batch_group() != nullptr) Batches::Remove(*execution);
+  if (stage != Stage::kRunning) LeaveBatch(*execution);
   timer_.Remove(deadline);
   if (stage == Stage::kRunning) execution->abandon_run_.request_stop();
   buffers = {};

@@ -23,11 +23,13 @@
 #include "proto/payload.h"
 #include "server/config/options.h"
 #include "server/execution/admission.h"
+#include "server/execution/batches.h"
 #include "server/execution/caller_account.h"
 #include "server/execution/compilations.h"
 #include "server/execution/deadline_timer.h"
 #include "server/execution/execution.h"
 #include "server/execution/input_copy.h"
+#include "server/execution/joined_run.h"
 #include "server/execution/memory_budget.h"
 #include "server/execution/room.h"
 #include "server/execution/shared_limit.h"
@@ -114,6 +116,11 @@ class Executor {
   const MemoryBudget& memory() const { return room_.memory(); }
   const CallerAccounts& callers() const { return room_.callers(); }
   DeadlineTimer& timer() { return timer_; }
+  uint32_t workers() const { return workers_.threads(); }
+  // Sets the account of the origin, unless it has one.
+  const std::shared_ptr<CallerAccount>& AccountOf(RequestOrigin& origin) {
+    return room_.AccountOf(origin);
+  }
 
  private:
   Admission::Load load() const;
@@ -130,6 +137,17 @@ class Executor {
   void FinishIncremental(const std::shared_ptr<Execution>& execution);
   void SubmitReady();
   void Submit(const std::shared_ptr<Execution>& execution);
+  void SubmitBatch(const std::vector<std::shared_ptr<Execution>>& members,
+                   const std::shared_ptr<Batch>& batch);
+  void SubmitJoined(Batch& batch);
+  void RunEach(std::vector<JoinedMember>& members);
+  void RunAlone(JoinedMember& member);
+  void JoinedRunEnded(JoinedRun& run, const absl::StatusOr<RunStatistics>& result);
+  static void LeaveBatch(Execution& execution);
+  void Start(const std::shared_ptr<Execution>& execution,
+             std::shared_ptr<const CompiledProgram> compiled, Bindings bindings);
+  static void CountRun(const Execution& execution, uint64_t rows,
+                       const absl::StatusOr<RunStatistics>& result);
   // False if it has ended.
   bool StartRunning(Execution& execution) ABSL_EXCLUSIVE_LOCKS_REQUIRED(execution.mutex_);
   void LeaveQueue(const Execution& execution);
@@ -148,6 +166,8 @@ class Executor {
   std::atomic<bool> draining_ = false;
   std::atomic<bool> short_of_memory_ = false;
   Compilations compilations_;
+
+  Batches batches_;
 
   DeadlineTimer timer_;  // timer_ and workers_ last: their threads use the members above
   WorkerPool workers_;

@@ -33,6 +33,14 @@ void WaitingExecutions::AwaitDevice(Execution& execution, uint64_t memory_bytes,
   queues_.AwaitDevice(execution, memory_bytes, SteadyNow(), run_bytes);
 }
 
+void WaitingExecutions::AwaitDevice(const std::vector<Work>& works) {
+  const absl::Time now = SteadyNow();
+  const absl::MutexLock lock(&mutex_);
+  for (const Work& work : works) {
+    queues_.AwaitDevice(*work.execution, work.memory_bytes, now, work.run_bytes);
+  }
+}
+
 void WaitingExecutions::Remove(Execution& execution) {
   const absl::MutexLock lock(&mutex_);
   queues_.Remove(execution);
@@ -67,7 +75,17 @@ std::shared_ptr<Execution> WaitingExecutions::Next() {
   return next;
 }
 
-void WaitingExecutions::RunEnded(const Execution& execution) {
+void WaitingExecutions::TakeAlong(const std::vector<std::shared_ptr<Execution>>& executions) {
+  const absl::MutexLock lock(&mutex_);
+  for (const auto& execution : executions) queues_.TakeAlong(*execution);
+}
+
+void WaitingExecutions::RunBegins() {
+  const absl::MutexLock lock(&mutex_);
+  ++runs_;
+}
+
+void WaitingExecutions::RunEnded(Execution& execution) {
   const absl::MutexLock lock(&mutex_);
   queues_.RunEnded(execution);
 }

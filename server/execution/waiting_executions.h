@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
@@ -25,6 +26,13 @@ class WaitingExecutions {
   void AwaitServer(Execution& execution);
   // As ExecutionQueues::AwaitDevice.
   void AwaitDevice(Execution& execution, uint64_t memory_bytes, uint64_t run_bytes);
+  // The members of a batch, at once.
+  struct Work {
+    std::shared_ptr<Execution> execution;
+    uint64_t memory_bytes = 0;
+    uint64_t run_bytes = 0;
+  };
+  void AwaitDevice(const std::vector<Work>& works);
   void Remove(Execution& execution);
 
   using Stall = ExecutionQueues::Stall;
@@ -36,7 +44,11 @@ class WaitingExecutions {
   // these calls is followed by RunEnded, possibly within it, and by CallbackEnded, after which the
   // destructor no longer waits for it.
   void SubmitReady(absl::FunctionRef<void(const std::shared_ptr<Execution>&)> submit);
-  void RunEnded(const Execution& execution);
+  // As ExecutionQueues::TakeAlong.
+  void TakeAlong(const std::vector<std::shared_ptr<Execution>>& executions);
+  // One more run; CallbackEnded follows.
+  void RunBegins();
+  void RunEnded(Execution& execution);
   void CallbackEnded();
   // True between the two.
   bool has_runs();

@@ -21,6 +21,7 @@ class WorkerPool {
   explicit WorkerPool(uint32_t threads);
   ~WorkerPool();
 
+  uint32_t threads() const { return static_cast<uint32_t>(threads_.size()); }
   void Post(std::function<void()> work) ABSL_LOCKS_EXCLUDED(mutex_);
   // Low priority: runs when no work of Post is waiting, or kMostAhead pieces of it have gone ahead.
   void PostLowPriority(std::function<void()> work) ABSL_LOCKS_EXCLUDED(mutex_);

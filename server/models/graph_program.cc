@@ -34,9 +34,9 @@ absl::StatusOr<onnx::Tensor> ValueOf(const onnx::ModelTensor& input, const Tenso
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<const onnx::ModelProgram>> GraphProgramFor(
-    const Model& model, const std::vector<TensorDesc>& inputs, PathOfInput path_of,
-    ReadInput read) {
+absl::StatusOr<onnx::InputBindings> BindingsOf(const Model& model,
+                                               const std::vector<TensorDesc>& inputs,
+                                               PathOfInput path_of, ReadInput read) {
   onnx::InputBindings bindings;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const onnx::ModelTensor& input = model.graph->inputs()[i];
@@ -46,6 +46,19 @@ absl::StatusOr<std::shared_ptr<const onnx::ModelProgram>> GraphProgramFor(
       bindings.sizes[input.name].assign(inputs[i].sizes.begin(), inputs[i].sizes.end());
     }
   }
+  for (size_t i = 1; model.max_batch_size > 0 && i < inputs.size(); ++i) {
+    if (inputs[i].sizes[0] == inputs[0].sizes[0]) continue;
+    return InvalidField(path_of(i), absl::StrCat(path_of(i), " has ", inputs[i].sizes[0],
+                                                 " as its first dimension, ", path_of(0), " has ",
+                                                 inputs[0].sizes[0], "; a batch has one size."));
+  }
+  return bindings;
+}
+
+absl::StatusOr<std::shared_ptr<const onnx::ModelProgram>> GraphProgramFor(
+    const Model& model, const std::vector<TensorDesc>& inputs, PathOfInput path_of,
+    ReadInput read) {
+  ASSIGN_OR_RETURN(const onnx::InputBindings bindings, BindingsOf(model, inputs, path_of, read));
   absl::StatusOr<std::shared_ptr<const onnx::ModelProgram>> program =
       model.graph->ProgramFor(bindings);
   if (program.ok()) return program;

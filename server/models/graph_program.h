@@ -1,4 +1,4 @@
-// The program of an ONNX model for the inputs of a request.
+// What chooses the program of an ONNX model for a request.
 #ifndef OPMILL_SERVER_MODELS_GRAPH_PROGRAM_H_
 #define OPMILL_SERVER_MODELS_GRAPH_PROGRAM_H_
 
@@ -23,7 +23,12 @@ using PathOfInput = absl::FunctionRef<std::string(size_t index)>;
 using ReadInput = absl::FunctionRef<absl::Status(size_t index, absl::Span<std::byte> to)>;
 
 // `inputs` are those of the model, in its order. Those that decide which program it is are read.
-// Errors name the path of one input, or "inputs".
+// Errors name the path of an input.
+absl::StatusOr<onnx::InputBindings> BindingsOf(const Model& model,
+                                               const std::vector<TensorDesc>& inputs,
+                                               PathOfInput path_of, ReadInput read);
+
+// The same; makes the program if necessary.
 absl::StatusOr<std::shared_ptr<const onnx::ModelProgram>> GraphProgramFor(
     const Model& model, const std::vector<TensorDesc>& inputs, PathOfInput path_of, ReadInput read);
 

@@ -115,6 +115,12 @@ absl::Status CheckInput(const Model& model, size_t index, const TensorDesc& inpu
                         absl::StrCat("The input ", Excerpt(tensor.name), " of ", model.name, " is ",
                                      TypeNameOf(tensor), ", not ", NameOf(input.data_type), "."));
   }
+  if (model.max_batch_size > 0 && !input.sizes.empty() && input.sizes[0] > model.max_batch_size) {
+    const std::string field = absl::StrCat(path, ".shape[0]");
+    return InvalidField(
+        field, absl::StrCat(field, " (", input.sizes[0], ") is more than ", model.max_batch_size,
+                            ", the max_batch_size of ", model.name, "."));
+  }
   if (TakesSizes(tensor, input.sizes)) return absl::OkStatus();
   return InvalidField(absl::StrCat(path, ".shape"),
                       absl::StrCat("The input ", Excerpt(tensor.name), " of ", model.name,

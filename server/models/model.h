@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "inference/model_config.pb.h"
 #include "kernels/descriptor/operator_schema.h"
 #include "kernels/onnx/model.h"
 #include "server/models/model_statistics.h"
@@ -37,8 +38,11 @@ struct Model {
   // An operator, or the graph of a file: one of both is null.
   const OperatorSchema* schema = nullptr;
   std::shared_ptr<const onnx::Model> graph;
-  std::string files;      // of a graph: what differs if they change
-  Parameters parameters;  // set by the model; requests may set others if it is built in
+  std::string files;              // of a graph: what differs if they change
+  std::string config_text;        // of a graph: its file
+  inference::ModelConfig config;  // of a graph: complete
+  uint32_t max_batch_size = 0;    // of requests of a graph, along their first dimension; 0: any
+  Parameters parameters;          // set by the model; requests may set others if it is built in
   // A built-in model takes every type and rank of its operator; its tensors are only examples, for
   // clients that need some. Other models take what their tensors say.
   bool is_built_in = true;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -26,21 +27,27 @@ namespace {
 
 constexpr absl::string_view kOperator = "operator";
 
-// Fields that Triton has and OpMill does not.
-constexpr absl::string_view kFieldsOfTriton[] = {
+// Fields of Triton's that OpMill does not have, and that would change what a model does.
+constexpr absl::string_view kUnsupported[] = {
     // ModelConfig
-    "batch_input", "batch_output", "cc_model_filenames", "default_model_filename",
-    "dynamic_batching", "ensemble_scheduling", "instance_group", "metric_tags", "model_metrics",
-    "model_operations", "model_repository_agents", "model_transaction_policy", "model_warmup",
-    "optimization", "response_cache", "runtime", "sequence_batching",
+    "batch_input", "batch_output", "ensemble_scheduling", "model_operations",
+    "model_repository_agents", "runtime", "sequence_batching",
     // ModelInput, ModelOutput
-    "allow_ragged_batch", "format", "is_non_linear_format_io", "is_shape_tensor", "label_filename",
-    "optional", "reshape",
-    // ModelVersionPolicy
-    "all", "latest"};
+    "allow_ragged_batch", "is_non_linear_format_io", "is_shape_tensor", "optional", "reshape",
+    // ModelDynamicBatching
+    "default_priority_level", "default_queue_policy", "priority_levels", "priority_queue_policy"};
+// Those that would not: where a model runs, how fast, and how it is reported.
+constexpr absl::string_view kWithoutEffect[] = {
+    // ModelConfig
+    "cc_model_filenames", "metric_tags", "model_metrics", "model_warmup", "optimization",
+    "response_cache",
+    // ModelInput, ModelOutput
+    "format", "label_filename",
+    // ModelInstanceGroup
+    "host_policy", "passive", "profile", "rate_limiter", "secondary_devices"};
 
-// Keeps the first error.
-class FirstError final : public google::protobuf::io::ErrorCollector {
+// Keeps the first error, and the names of fields that have no effect.
+class Findings final : public google::protobuf::io::ErrorCollector {
  public:
   static constexpr size_t kMostBytes = 500;
 
@@ -53,7 +60,18 @@ class FirstError final : public google::protobuf::io::ErrorCollector {
     absl::c_replace_if(
         text_, [](unsigned char c) { return !absl::ascii_isprint(c); }, '?');
   }
+  // Unknown fields are warnings, so that the parser skips what is in them.
+  void AddWarning(int line, google::protobuf::io::ColumnNumber column,
+                  const std::string& message) override {
+    const std::vector<absl::string_view> parts = absl::StrSplit(message, '"');
+    if (parts.size() == 5 && absl::c_linear_search(kWithoutEffect, parts[3])) {
+      without_effect_.emplace(parts[3]);
+    } else {
+      AddError(line, column, message);
+    }
+  }
   const std::string& text() const { return text_; }
+  const std::set<std::string>& without_effect() const { return without_effect_; }
 
  private:
   // protobuf's message, or a better one for a field that is not in our ModelConfig.
@@ -62,7 +80,7 @@ class FirstError final : public google::protobuf::io::ErrorCollector {
     if (parts.size() != 5 || parts[2] != " has no field named ") return std::string(message);
     const std::string type(parts[1]);
     const absl::string_view field = parts[3];
-    if (absl::c_linear_search(kFieldsOfTriton, field)) {
+    if (absl::c_linear_search(kUnsupported, field)) {
       return absl::StrCat(field, " is not supported by OpMill; remove it.");
     }
     std::vector<std::string> names;
@@ -75,14 +93,8 @@ class FirstError final : public google::protobuf::io::ErrorCollector {
   }
 
   std::string text_;
+  std::set<std::string> without_effect_;
 };
-
-absl::Status CheckWord(absl::string_view field, const std::string& value,
-                       absl::string_view expected) {
-  if (value.empty() || value == expected) return absl::OkStatus();
-  return InvalidField(
-      field, absl::StrCat(field, " (\"", Excerpt(value), "\") is not \"", expected, "\"."));
-}
 
 // Requests and responses distinguish tensors by their names.
 absl::Status CheckNames(const std::vector<ModelTensor>& tensors, absl::string_view what) {
@@ -265,39 +277,56 @@ absl::Status ReadOutputs(const inference::ModelConfig& config, Model& model) {
 
 // Empty if it is not given.
 absl::StatusOr<std::string> ReadVersion(const inference::ModelConfig& config) {
+  if (!config.version_policy().has_specific()) return "";
   const auto& versions = config.version_policy().specific().versions();
-  if (versions.empty()) return "";
   const std::string field = "version_policy.specific.versions";
-  if (versions.size() > 1 || versions[0] < 1) {
+  if (versions.size() != 1 || versions[0] < 1) {
     return InvalidField(field, absl::StrCat(field, " is not one positive number."));
   }
   return absl::StrCat(versions[0]);
 }
 
-// What all models have.
-absl::StatusOr<inference::ModelConfig> ReadText(const std::string& name, const std::string& text) {
-  inference::ModelConfig config;
-  FirstError error;
-  google::protobuf::TextFormat::Parser parser;
-  parser.RecordErrorsTo(&error);
-  if (!parser.ParseFromString(text, &config)) return absl::InvalidArgumentError(error.text());
-  RETURN_IF_ERROR(CheckWord("name", config.name(), name));
-  RETURN_IF_ERROR(CheckWord("backend", config.backend(), kPlatform));
-  RETURN_IF_ERROR(CheckWord("platform", config.platform(), kPlatform));
-  if (config.max_batch_size() != 0) {
-    return InvalidField("max_batch_size",
-                        absl::StrCat("max_batch_size (", config.max_batch_size(), ") is not 0."));
-  }
-  return config;
-}
-
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<Model>> ParseModelConfig(const std::string& name,
-                                                        const std::string& text) {
-  ASSIGN_OR_RETURN(const inference::ModelConfig config, ReadText(name, text));
+absl::Status CheckWord(absl::string_view field, const std::string& value,
+                       std::initializer_list<absl::string_view> expected) {
+  if (value.empty() || absl::c_linear_search(expected, value)) return absl::OkStatus();
+  return InvalidField(field, absl::StrCat(field, " (\"", Excerpt(value), "\") is not \"",
+                                          absl::StrJoin(expected, "\" or \""), "\"."));
+}
+
+absl::StatusOr<ParsedConfig> ParseConfig(const std::string& name, const std::string& text) {
+  ParsedConfig parsed;
+  Findings findings;
+  google::protobuf::TextFormat::Parser parser;
+  parser.RecordErrorsTo(&findings);
+  parser.AllowUnknownField(true);
+  const bool is_parsed = parser.ParseFromString(text, &parsed.config);
+  if (!is_parsed || !findings.text().empty()) return absl::InvalidArgumentError(findings.text());
+  RETURN_IF_ERROR(CheckWord("name", parsed.config.name(), {name}));
+  parsed.config.set_name(name);
+  if (parsed.config.model_transaction_policy().decoupled()) {
+    return InvalidField("model_transaction_policy.decoupled",
+                        "model_transaction_policy.decoupled is true; each request has one answer.");
+  }
+  parsed.without_effect.assign(findings.without_effect().begin(), findings.without_effect().end());
+  if (!parsed.config.instance_group().empty()) parsed.without_effect.push_back("instance_group");
+  return parsed;
+}
+
+absl::StatusOr<std::shared_ptr<Model>> MakeOperatorModel(const inference::ModelConfig& config) {
+  RETURN_IF_ERROR(CheckWord("backend", config.backend(), {kPlatform}));
+  RETURN_IF_ERROR(CheckWord("platform", config.platform(), {kPlatform}));
+  if (config.max_batch_size() != 0) {
+    return InvalidField("max_batch_size", absl::StrCat("max_batch_size (", config.max_batch_size(),
+                                                       ") is not 0; only ONNX models have it."));
+  }
+  if (config.has_dynamic_batching()) {
+    return InvalidField("dynamic_batching",
+                        "dynamic_batching is given; only ONNX models have batches.");
+  }
   auto model = std::make_shared<Model>();
-  model->name = name;
+  model->name = config.name();
   model->is_built_in = false;
   ASSIGN_OR_RETURN(const std::string version, ReadVersion(config));
   if (!version.empty()) model->version = version;
@@ -305,18 +334,6 @@ absl::StatusOr<std::shared_ptr<Model>> ParseModelConfig(const std::string& name,
   RETURN_IF_ERROR(ReadInputs(config, *model));
   RETURN_IF_ERROR(ReadOutputs(config, *model));
   return model;
-}
-
-absl::StatusOr<std::string> ParseGraphConfig(const std::string& name, const std::string& text) {
-  ASSIGN_OR_RETURN(const inference::ModelConfig config, ReadText(name, text));
-  const absl::string_view given = config.input_size() > 0        ? "input"
-                                  : config.output_size() > 0     ? "output"
-                                  : !config.parameters().empty() ? "parameters"
-                                                                 : "";
-  if (given.empty()) return ReadVersion(config);
-  return InvalidField(given,
-                      absl::StrCat(given, " is given, but what an ONNX model takes and gives ",
-                                   "is what its file says."));
 }
 
 }  // namespace opmill

@@ -8,54 +8,45 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "kernels/base/errors.h"
 #include "kernels/base/excerpt.h"
-#include "kernels/base/regular_file.h"
 #include "kernels/base/utf8.h"
 #include "kernels/base/utf8_path.h"
-#include "server/models/model_config.h"
 #include "server/observe/log.h"
 
 namespace opmill {
 namespace {
 
-constexpr char kConfigName[] = "config.pbtxt";
-constexpr char kOnnxName[] = "model.onnx";
-constexpr size_t kMostConfigBytes = size_t{64} << 10;
 constexpr size_t kMostModels = 1024;
-constexpr size_t kMostEntries = 4096;  // of the repository; looking at one takes microseconds
 
 // Hidden folders, and what a file system keeps at its root.
 bool IsIgnored(absl::string_view name) {
   return absl::StartsWith(name, ".") || name == "lost+found";
 }
 
-// The files with a model, by the versions that are the names of their folders.
-std::map<uint64_t, std::string> FindVersions(const std::filesystem::path& folder) {
-  std::map<uint64_t, std::string> versions;
-  std::error_code error;
-  size_t entries = 0;
-  for (std::filesystem::directory_iterator entry(folder, error), end;
-       !error && entry != end && ++entries <= kMostEntries; entry.increment(error)) {
-    const std::string name = Utf8Name(entry->path().filename());
-    uint64_t version = 0;
-    std::error_code ignored;
-    const std::filesystem::path file = entry->path() / kOnnxName;
-    if (absl::SimpleAtoi(name, &version) && absl::StrCat(version) == name && version > 0 &&
-        std::filesystem::exists(file, ignored)) {
-      versions.emplace(version, Utf8Name(file));
-    }
-  }
-  return versions;
+std::string ListOf(const ModelVersions& versions) {
+  return absl::StrJoin(versions, ", ", [](std::string* out, const auto& version) {
+    absl::StrAppend(out, version.second->version);
+  });
 }
 
-// Changes with the file. Its content is not read: it may have gigabytes.
-std::string StampOf(const std::string& path) {
-  std::error_code error;
-  const std::filesystem::path file = PathOf(path);
-  const uint64_t size = std::filesystem::file_size(file, error);
-  const auto written = std::filesystem::last_write_time(file, error).time_since_epoch().count();
-  return absl::StrCat(path, " ", size, " ", written, "\n");
+// Takes versions away, the oldest of the new ones first, until there is room for the others.
+void LimitVersions(const ModelVersions& before, size_t& room, ModelFolder& folder) {
+  size_t added = 0;
+  for (const auto& [version, model] : folder.versions) added += before.contains(version) ? 0 : 1;
+  for (auto at = folder.versions.begin(); added > room;) {
+    if (before.contains(at->first)) {
+      ++at;
+      continue;
+    }
+    folder.errors.emplace(
+        at->first, ModelError{"", absl::ResourceExhaustedError(absl::StrCat(
+                                      "The repository has more than ", kMostModels, " models."))});
+    at = folder.versions.erase(at);
+    --added;
+  }
+  room -= added;
 }
 
 }  // namespace
@@ -75,7 +66,7 @@ absl::StatusOr<std::unique_ptr<ModelTable>> ModelTable::Create(const std::string
 ModelTable::ModelTable(const std::string& repository, const onnx::ModelLimits& limits)
     : repository_(repository), limits_(limits) {
   for (const std::shared_ptr<const Model>& model : BuiltInModels()) {
-    built_in_.emplace(model->name, model);
+    built_in_[model->name].emplace(1, model);
   }
 }
 
@@ -92,123 +83,86 @@ absl::Status ModelTable::Watch() {
 }
 
 std::string ModelTable::Fingerprint() const {
-  const Folders folders = FindFolders().value_or(Folders());
-  std::vector<std::string> configs;
-  std::string stamps;
-  for (const auto& [name, files] : folders) {
-    configs.push_back(files.config);
-    for (const auto& [version, path] : files.onnx) stamps += StampOf(path);
-  }
-  return absl::StrCat(WatchedFiles::FingerprintOf(configs), stamps);
+  std::string fingerprint;
+  const auto folders = FindFolders();
+  if (!folders.ok()) return fingerprint;
+  for (const auto& [name, path] : *folders) fingerprint += StampOfModelFolder(path);
+  return fingerprint;
 }
 
-absl::StatusOr<ModelTable::Folders> ModelTable::FindFolders() const {
-  Folders folders;
+absl::StatusOr<std::map<std::string, std::string>> ModelTable::FindFolders() const {
+  std::map<std::string, std::string> folders;
   size_t entries = 0;
   std::error_code error;
   for (std::filesystem::directory_iterator entry(PathOf(repository_), error), end;
        !error && entry != end; entry.increment(error)) {
-    if (++entries > kMostEntries) {
+    if (++entries > kMostFolderEntries) {
       return absl::ResourceExhaustedError(absl::StrCat(
-          "--model_repository is \"", repository_, "\", which has more than ", kMostEntries,
+          "--model_repository is \"", repository_, "\", which has more than ", kMostFolderEntries,
           " entries; it must be a folder with one folder for each model."));
     }
     const std::string name = Utf8Name(entry->path().filename());
     std::error_code ignored;
     if (IsIgnored(name) || !entry->is_directory(ignored)) continue;
-    folders[name] = {Utf8Name(entry->path() / kConfigName), FindVersions(entry->path())};
+    folders[name] = Utf8Name(entry->path());
   }
   return folders;
 }
 
-absl::StatusOr<std::shared_ptr<const Model>> ModelTable::Read(
-    const std::string& name, const Files& files, const std::shared_ptr<const Model>& before) const {
+ModelFolder ModelTable::Read(const std::string& name, const std::string& path,
+                             const ModelVersions& before) const {
+  absl::Status refusal;
   if (!IsUtf8(name)) {
-    return absl::InvalidArgumentError("The name of the folder is not UTF-8.");
+    refusal = absl::InvalidArgumentError("The name of the folder is not UTF-8.");
+  } else if (built_in_.contains(name)) {
+    refusal = absl::InvalidArgumentError(absl::StrCat(name, " is the name of a built-in model."));
+  } else {
+    return ReadModelFolder(name, path, limits_, before);
   }
-  if (built_in_.contains(name)) {
-    return absl::InvalidArgumentError(absl::StrCat(name, " is the name of a built-in model."));
-  }
-  if (!files.onnx.empty()) return ReadGraph(name, files, before);
-  const absl::StatusOr<std::string> text =
-      ReadRegularFile(files.config, kMostConfigBytes, kConfigName);
-  if (absl::IsNotFound(text.status())) {
-    return absl::NotFoundError(absl::StrCat("The folder has neither ", kConfigName,
-                                            " nor a folder of a version with ", kOnnxName, "."));
-  }
-  if (!text.ok()) return text.status();
-  ASSIGN_OR_RETURN(std::shared_ptr<Model> model, ParseModelConfig(name, *text));
-  if (before != nullptr) model->statistics = before->statistics;
-  return model;
-}
-
-// The highest version, or that which the configuration chooses.
-absl::StatusOr<std::shared_ptr<const Model>> ModelTable::ReadGraph(
-    const std::string& name, const Files& files, const std::shared_ptr<const Model>& before) const {
-  std::string chosen = absl::StrCat(files.onnx.rbegin()->first);
-  const absl::StatusOr<std::string> text =
-      ReadRegularFile(files.config, kMostConfigBytes, kConfigName);
-  if (text.ok()) {
-    ASSIGN_OR_RETURN(const std::string version, ParseGraphConfig(name, *text));
-    if (!version.empty()) chosen = version;
-  } else if (!absl::IsNotFound(text.status())) {
-    return text.status();
-  }
-  uint64_t number = 0;
-  const auto file = absl::SimpleAtoi(chosen, &number) ? files.onnx.find(number) : files.onnx.end();
-  if (file == files.onnx.end()) {
-    return InvalidField("version_policy.specific.versions",
-                        absl::StrCat("There is no ", chosen, "/", kOnnxName, "."));
-  }
-  const std::string stamp = StampOf(file->second);
-  if (before != nullptr && before->files == stamp) return before;
-  ASSIGN_OR_RETURN(std::shared_ptr<const onnx::Model> graph,
-                   onnx::Model::Load(file->second, limits_));
-  std::shared_ptr<Model> model = MakeGraphModel(name, chosen, std::move(graph));
-  model->files = stamp;
-  if (before != nullptr) model->statistics = before->statistics;
-  return model;
+  return {.versions = {}, .errors = {{0, {absl::StrCat(path, "/config.pbtxt"), refusal}}}};
 }
 
 absl::Status ModelTable::Load() {
-  ASSIGN_OR_RETURN(const Folders folders, FindFolders());
+  ASSIGN_OR_RETURN(const auto folders, FindFolders());
   Models before;
   {
     const absl::MutexLock lock(&mutex_);
     before = configured_;
   }
-  // Models that are served stay, whatever their names and those of new ones.
+  // What is served stays, whatever its name and those of new models.
   size_t room = kMostModels;
-  for (const auto& [name, files] : folders) room -= before.count(name);
-  Models models;
-  std::map<std::string, std::string, std::less<>> errors;
-  for (const auto& [name, files] : folders) {
-    const auto previous = before.find(name);
-    const bool is_new = previous == before.end();
-    absl::StatusOr<std::shared_ptr<const Model>> model =
-        Read(name, files, is_new ? nullptr : previous->second);
-    if (model.ok() && is_new && room == 0) {
-      model = absl::ResourceExhaustedError(
-          absl::StrCat("The repository has more than ", kMostModels, " models."));
+  for (const auto& [name, path] : folders) {
+    if (const auto served = before.find(name); served != before.end()) {
+      room -= served->second.size();
     }
-    if (model.ok()) {
-      if (is_new) --room;
-      models.emplace(name, *std::move(model));
-      continue;
-    }
-    if (!is_new) models.insert(*previous);
-    const std::string shown = IsUtf8(name) ? name : absl::CEscape(name);
-    errors.emplace(shown, std::string(model.status().message()));
-    LogLine(LogLevel::kWarning, "model")
-        .Add("model", shown)
-        .Add("file", files.onnx.empty() ? files.config : files.onnx.rbegin()->second)
-        .Add("field", FieldOf(model.status()).value_or(""))
-        .Add("error", model.status().message());
   }
+  Models models;
+  Errors errors;
+  uint64_t invalid = 0;
+  for (const auto& [name, path] : folders) {
+    const auto previous = before.find(name);
+    const ModelVersions none;
+    const ModelVersions& served = previous == before.end() ? none : previous->second;
+    ModelFolder folder = Read(name, path, served);
+    LimitVersions(served, room, folder);
+    invalid += folder.errors.size();
+    const std::string shown = IsUtf8(name) ? name : absl::CEscape(name);
+    for (const auto& [version, error] : folder.errors) {
+      errors[shown].emplace(version, std::string(error.status.message()));
+      LogLine(LogLevel::kWarning, "model")
+          .Add("model", shown)
+          .Add("file", error.file.empty() ? path : error.file)
+          .Add("field", FieldOf(error.status).value_or(""))
+          .Add("error", error.status.message());
+    }
+    if (!folder.versions.empty()) models.emplace(name, std::move(folder.versions));
+  }
+  uint64_t count = 0;
+  for (const auto& [name, versions] : models) count += versions.size();
   LogLine(LogLevel::kInfo, "models")
       .Add("repository", repository_)
-      .Add("models", uint64_t{models.size()})
-      .Add("invalid", uint64_t{errors.size()});
+      .Add("models", count)
+      .Add("invalid", invalid);
   const absl::MutexLock lock(&mutex_);
   configured_ = std::move(models);
   errors_ = std::move(errors);
@@ -217,31 +171,47 @@ absl::Status ModelTable::Load() {
 
 absl::StatusOr<std::shared_ptr<const Model>> ModelTable::Find(absl::string_view name,
                                                               absl::string_view version) const {
-  std::shared_ptr<const Model> model;
+  uint64_t number = 0;  // of no version
+  const bool is_number = absl::SimpleAtoi(version, &number) && absl::StrCat(number) == version;
+  if (!is_number) number = 0;
+  ModelVersions versions;
   std::string reason;
   if (const auto found = built_in_.find(name); found != built_in_.end()) {
-    model = found->second;
+    versions = found->second;
   } else {
     const absl::MutexLock lock(&mutex_);
     const auto configured = configured_.find(name);
-    if (configured != configured_.end()) model = configured->second;
-    const auto error = errors_.find(name);
-    if (error != errors_.end()) reason = error->second;
+    if (configured != configured_.end()) versions = configured->second;
+    if (const auto errors = errors_.find(name); errors != errors_.end()) {
+      const auto own = errors->second.find(number);
+      reason = own == errors->second.end() ? errors->second.rbegin()->second : own->second;
+    }
   }
-  if (model == nullptr) {
+  if (versions.empty()) {
     const std::string sentence =
         reason.empty() ? absl::StrCat("There is no model \"", Excerpt(name),
                                       "\"; RepositoryIndex and ListModels list the models.")
                        : absl::StrCat("The model ", Excerpt(name), " is not served: ", reason);
     return WithField(absl::NotFoundError(sentence), "model_name");
   }
-  if (!version.empty() && version != model->version) {
-    return WithField(
-        absl::NotFoundError(absl::StrCat("The model ", name, " has the version ", model->version,
-                                         ", not \"", Excerpt(version), "\".")),
-        "model_version");
+  if (version.empty()) return versions.rbegin()->second;
+  if (const auto found = versions.find(number); found != versions.end()) return found->second;
+  return WithField(absl::NotFoundError(absl::StrCat(
+                       "The model ", name, " has the version", versions.size() > 1 ? "s " : " ",
+                       ListOf(versions), ", not \"", Excerpt(version), "\".",
+                       reason.empty() ? "" : absl::StrCat(" ", reason))),
+                   "model_version");
+}
+
+std::vector<std::shared_ptr<const Model>> ModelTable::VersionsOf(absl::string_view name) const {
+  std::vector<std::shared_ptr<const Model>> list;
+  const absl::MutexLock lock(&mutex_);
+  for (const Models* const models : {&built_in_, &configured_}) {
+    const auto found = models->find(name);
+    if (found == models->end()) continue;
+    for (const auto& [version, model] : found->second) list.push_back(model);
   }
-  return model;
+  return list;
 }
 
 std::vector<std::shared_ptr<const Model>> ModelTable::All() const {
@@ -251,24 +221,41 @@ std::vector<std::shared_ptr<const Model>> ModelTable::All() const {
     all.insert(configured_.begin(), configured_.end());
   }
   std::vector<std::shared_ptr<const Model>> list;
-  for (const auto& [name, model] : all) list.push_back(model);
+  for (const auto& [name, versions] : all) {
+    for (const auto& [version, model] : versions) list.push_back(model);
+  }
   return list;
 }
 
 std::vector<IndexEntry> ModelTable::Index() const {
-  std::map<std::string, IndexEntry> index;
+  std::map<std::string, std::map<uint64_t, IndexEntry>> index;
   for (const std::shared_ptr<const Model>& model : All()) {
-    index[model->name] = {model->name, model->version, true, ""};
+    auto& versions = index[model->name];
+    uint64_t number = 0;
+    if (absl::SimpleAtoi(model->version, &number)) {
+      versions[number] = {model->name, model->version, true, ""};
+    }
   }
   const absl::MutexLock lock(&mutex_);
-  for (const auto& [name, error] : errors_) {
-    IndexEntry& entry = index[name];
-    entry.name = name;
+  for (const auto& [name, errors] : errors_) {
+    auto& versions = index[name];
     // A model with a built-in name is not that model.
-    if (!built_in_.contains(name)) entry.reason = error;
+    if (built_in_.contains(name)) continue;
+    for (const auto& [version, error] : errors) {
+      if (version == 0 && !versions.empty()) {  // all of them stay as they were
+        for (auto& [number, entry] : versions) entry.reason = error;
+        continue;
+      }
+      IndexEntry& entry = versions[version];
+      entry.name = name;
+      if (version != 0) entry.version = absl::StrCat(version);
+      entry.reason = error;
+    }
   }
   std::vector<IndexEntry> list;
-  for (auto& [name, entry] : index) list.push_back(std::move(entry));
+  for (auto& [name, versions] : index) {
+    for (auto& [version, entry] : versions) list.push_back(std::move(entry));
+  }
   return list;
 }
 

@@ -17,6 +17,7 @@
 #include "proto/stack_message.h"
 #include "server/api/call_context.h"
 #include "server/api/result_stream.h"
+#include "server/execution/batches.h"
 #include "server/models/data_types.h"
 #include "server/models/graph_program.h"
 #include "server/oip/infer_parameter.h"
@@ -102,6 +103,17 @@ absl::Status NamingInputs(const OperatorSchema& schema, const std::vector<size_t
   return status;
 }
 
+BatchOptions BatchOptionsOf(const inference::ModelConfig& config) {
+  const inference::ModelDynamicBatching& batching = config.dynamic_batching();
+  BatchOptions options = {.max_rows = static_cast<uint32_t>(config.max_batch_size()),
+                          .preferred_rows = {batching.preferred_batch_size().begin(),
+                                             batching.preferred_batch_size().end()},
+                          .max_delay = absl::Microseconds(
+                              static_cast<int64_t>(batching.max_queue_delay_microseconds()))};
+  absl::c_sort(options.preferred_rows);
+  return options;
+}
+
 }  // namespace
 
 absl::Status InferRequest::Decode(grpc::ByteBuffer& message, const ModelTable& models,
@@ -128,8 +140,16 @@ absl::Status InferRequest::DecodeHeader(const ModelInferRequest& header, const S
   if (model_->graph == nullptr) {
     RETURN_IF_ERROR(DescribeOperator(std::move(inputs), parameters, begin));
   } else {
-    RETURN_IF_ERROR(BindGraph(inputs, parameters, begin));
+    RETURN_IF_ERROR(BindGraph(inputs, parameters));
+    auto program = model_->graph->FindProgram(bindings_);
+    if (program == nullptr) return absl::OkStatus();
+    SetProgram(std::move(program), begin);
   }
+  return Complete(header, regions, begin);
+}
+
+absl::Status InferRequest::Complete(const ModelInferRequest& header, const Regions& regions,
+                                    ExecutionRequest& begin) {
   for (size_t i = 0; i < sources_.size(); ++i) {
     if (!sources_[i].shared.has_value()) continue;
     begin.sources.resize(sources_.size());
@@ -152,26 +172,76 @@ absl::Status InferRequest::DescribeOperator(std::vector<TensorDesc> inputs,
 }
 
 absl::Status InferRequest::BindGraph(const std::vector<TensorDesc>& inputs,
-                                     const Parameters& parameters, ExecutionRequest& begin) {
+                                     const Parameters& parameters) {
   if (!parameters.empty()) {
     const std::string path = absl::StrCat("parameters.", Excerpt(parameters.begin()->first));
     return InvalidField(
         path, absl::StrCat(path, " is not a parameter of ", model_->name, ", which has none."));
   }
   RETURN_IF_ERROR(CheckSources(inputs));
-  ASSIGN_OR_RETURN(
-      graph_program_,
-      GraphProgramFor(
-          *model_, inputs, [&](size_t index) { return InputPath(sources_[index].position); },
-          [&](size_t index, absl::Span<std::byte> to) {
-            return ReadValue(sources_[index], inputs[index], to);
-          }));
+  ASSIGN_OR_RETURN(bindings_, BindingsOf(
+                                  *model_, inputs,
+                                  [&](size_t index) { return InputPath(sources_[index].position); },
+                                  [&](size_t index, absl::Span<std::byte> to) {
+                                    return ReadValue(sources_[index], inputs[index], to);
+                                  }));
+  return absl::OkStatus();
+}
+
+void InferRequest::MakeProgram(ModelPrograms& programs, const SharedMemory& memory,
+                               Executor& executor, ExecutionRequest& begin,
+                               std::function<void(const absl::Status&)> done) {
+  const std::shared_ptr<CallerAccount> caller = executor.AccountOf(begin.origin);
+  absl::StatusOr<std::shared_ptr<ModelPrograms::Wait>> wait = programs.Make(
+      model_->graph, bindings_, caller, begin.deadline,
+      [this, &memory, &begin, done](const auto& made) { done(ProgramMade(made, memory, begin)); });
+  if (!wait.ok()) {
+    done(wait.status());
+    return;
+  }
+  absl::Status cancelled;
+  {
+    const absl::MutexLock lock(&mutex_);
+    wait_ = *wait;
+    cancelled = cancelled_;
+  }
+  if (!cancelled.ok()) programs.Cancel(*wait, cancelled);
+}
+
+void InferRequest::CancelProgram(ModelPrograms& programs, const absl::Status& why) {
+  std::shared_ptr<ModelPrograms::Wait> wait;
+  {
+    const absl::MutexLock lock(&mutex_);
+    cancelled_ = why;
+    wait = wait_;
+  }
+  if (wait != nullptr) programs.Cancel(wait, why);
+}
+
+absl::Status InferRequest::ProgramMade(const absl::StatusOr<ModelPrograms::Program>& made,
+                                       const SharedMemory& memory, ExecutionRequest& begin) {
+  if (absl::IsInvalidArgument(made.status())) return WithField(made.status(), "inputs");
+  if (!made.ok()) return made.status();
+  SetProgram(*made, begin);
+  StackMessage<ModelInferRequest> header;
+  if (!header->ParseFromString(message_->header())) return NotAProtobuf("ModelInferRequest");
+  return Complete(*header, {memory, begin.origin}, begin);
+}
+
+void InferRequest::SetProgram(std::shared_ptr<const onnx::ModelProgram> program,
+                              ExecutionRequest& begin) {
+  graph_program_ = std::move(program);
   std::vector<Source> sources;  // without those of the values
   for (const size_t i : graph_program_->inputs) sources.push_back(std::move(sources_[i]));
   sources_ = std::move(sources);
   begin.program = {graph_program_, &graph_program_->program};
   begin.model = std::make_shared<const RequestedModel>(RequestedModel{model_, graph_program_});
-  return absl::OkStatus();
+  if (model_->max_batch_size == 0) return;
+  rows_ = static_cast<uint32_t>(bindings_.sizes.begin()->second[0]);
+  begin.rows = rows_;
+  if (!model_->config.has_dynamic_batching()) return;
+  begin.batch = std::make_shared<const BatchSpec>(
+      BatchSpec{model_->graph, std::move(bindings_), BatchOptionsOf(model_->config)});
 }
 
 absl::Status InferRequest::ReadValue(const Source& source, const TensorDesc& tensor,
@@ -391,7 +461,10 @@ bool InferRequest::Encode(const std::shared_ptr<Execution>& execution, uint32_t 
                                  : SliceOf(output, 0, execution->output_bytes()[index]));
   }
   const Execution::Report report = execution->report();
-  model_->statistics->AddSuccess(report.times, report.total);
+  model_->statistics->AddSuccess(report.times, report.total, rows_);
+  if (execution->request().model == nullptr) {
+    model_->statistics->AddExecution(1, report.times.compute);
+  }
   grpc::ByteBuffer joined =
       JoinBytes(*header, inference::ModelInferResponse::kRawOutputContentsFieldNumber,
                 std::move(contents), outer_field);

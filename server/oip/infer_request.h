@@ -10,28 +10,42 @@
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "inference/grpc_service.pb.h"
 #include "kernels/onnx/model.h"
 #include "proto/payload.h"
 #include "server/execution/executor.h"
+#include "server/execution/model_programs.h"
 #include "server/models/model_table.h"
 #include "server/oip/shared_parameters.h"
 #include "server/shared_memory/shared_tensors.h"
 
 namespace opmill::oip {
 
-// Not thread-safe. The calls below follow each other: Decode, Executor::Begin, SendInputs,
-// WriteShared, Encode; but WriteShared may come before SendInputs has returned.
+// Not thread-safe. The calls below follow each other: Decode, MakeProgram if it is necessary,
+// Executor::Begin, SendInputs, WriteShared, Encode; but WriteShared may come before SendInputs has
+// returned.
 class InferRequest {
  public:
   // Sets the program of `begin`, if it is valid, and advances its deadline if the request says
   // so. The model and the id are set as far as they are known, even if the request is refused.
-  // Regions of shared memory are those of the request's caller.
+  // Regions of shared memory are those of the request's caller. If it succeeds without a program,
+  // that of the model for these sizes has yet to be made: MakeProgram follows.
   absl::Status Decode(grpc::ByteBuffer& message, const ModelTable& models,
                       const SharedMemory& memory, ExecutionRequest& begin);
+
+  // Sets the program of `begin`, then calls `done`, once, on any thread; with an error if there is
+  // no program, at the deadline, or after CancelProgram. The request must live until this returns.
+  void MakeProgram(ModelPrograms& programs, const SharedMemory& memory, Executor& executor,
+                   ExecutionRequest& begin, std::function<void(const absl::Status&)> done)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Thread-safe, even before Decode.
+  void CancelProgram(ModelPrograms& programs, const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Null if the request names none.
   const std::shared_ptr<const Model>& model() const { return model_; }
@@ -73,11 +87,18 @@ class InferRequest {
                             std::vector<TensorDesc>& inputs);
   absl::Status FindSource(Source& source, size_t& raw_count) const;
   absl::Status CheckSources(const std::vector<TensorDesc>& inputs) const;
-  // Set the program of `begin`.
+  // Sets the program of `begin`.
   absl::Status DescribeOperator(std::vector<TensorDesc> inputs, const Parameters& parameters,
                                 ExecutionRequest& begin) const;
-  absl::Status BindGraph(const std::vector<TensorDesc>& inputs, const Parameters& parameters,
-                         ExecutionRequest& begin);
+  // Sets the bindings.
+  absl::Status BindGraph(const std::vector<TensorDesc>& inputs, const Parameters& parameters);
+  // Sets the program of `begin` to that of the graph.
+  void SetProgram(std::shared_ptr<const onnx::ModelProgram> program, ExecutionRequest& begin);
+  absl::Status ProgramMade(const absl::StatusOr<ModelPrograms::Program>& made,
+                           const SharedMemory& memory, ExecutionRequest& begin);
+  // What follows from the program.
+  absl::Status Complete(const inference::ModelInferRequest& header, const Regions& regions,
+                        ExecutionRequest& begin);
   absl::Status ReadValue(const Source& source, const TensorDesc& tensor,
                          absl::Span<std::byte> to) const;
   absl::Status DecodeOutputs(const inference::ModelInferRequest& header, const Regions& regions,
@@ -87,8 +108,13 @@ class InferRequest {
   std::shared_ptr<const Model> model_;
   std::string id_;
   std::optional<SplitMessage> message_;
+  onnx::InputBindings bindings_;                             // of a graph
   std::shared_ptr<const onnx::ModelProgram> graph_program_;  // null for an operator
-  std::vector<Source> sources_;                              // in the order of the program's inputs
+  absl::Mutex mutex_;
+  std::shared_ptr<ModelPrograms::Wait> wait_ ABSL_GUARDED_BY(mutex_);  // of MakeProgram
+  absl::Status cancelled_ ABSL_GUARDED_BY(mutex_);                     // by CancelProgram
+  std::vector<Source> sources_;  // in the order of the program's inputs
+  uint32_t rows_ = 1;            // of a batch
   std::vector<Output> outputs_;  // those that the caller wants, in the caller's order
   std::vector<SharedTensor> shared_outputs_;
 };

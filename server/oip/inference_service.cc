@@ -51,6 +51,7 @@ absl::StatusOr<std::vector<std::shared_ptr<const Model>>> Select(const ModelTabl
   if (name.empty()) return models.All();
   absl::StatusOr<std::shared_ptr<const Model>> model = models.Find(name, version);
   if (!model.ok()) return model.status();
+  if (version.empty()) return models.VersionsOf(name);
   return std::vector{*std::move(model)};
 }
 
@@ -58,7 +59,10 @@ absl::StatusOr<std::vector<std::shared_ptr<const Model>>> Select(const ModelTabl
 
 InferenceService::InferenceService(const ServiceParts& parts, const ModelTable& models,
                                    std::function<bool()> is_ready)
-    : parts_(parts), models_(models), is_ready_(std::move(is_ready)) {
+    : parts_(parts),
+      models_(models),
+      programs_(std::make_shared<ModelPrograms>(parts.executor, parts.limits.max_queued)),
+      is_ready_(std::move(is_ready)) {
   RegisterRaw("ModelInfer", [this](auto* context) { return BeginInfer(context); });
   RegisterRaw("ModelStreamInfer", [this](auto* context) { return BeginStreamInfer(context); });
 }
@@ -80,7 +84,7 @@ RawReactor* InferenceService::BeginInfer(grpc::CallbackServerContext* context) {
   const absl::Status begun = BeginRaw("ModelInfer", parts_, *context, origin);
   if (!begun.ok()) return Refuse(parts_, origin, begun);
   return SingleExecutionCall::Start<ModelInferCall>(*context, std::move(origin), parts_.executor,
-                                                    parts_.open_calls, models_,
+                                                    parts_.open_calls, models_, *programs_,
                                                     parts_.shared_memory);
 }
 
@@ -90,7 +94,7 @@ RawReactor* InferenceService::BeginStreamInfer(grpc::CallbackServerContext* cont
   if (begun.ok()) begun = parts_.executor.BeginStream(origin);
   if (!begun.ok()) return Refuse(parts_, origin, begun);
   return ModelStreamInferCall::Start(*context, std::move(origin), parts_.executor,
-                                     parts_.open_calls, models_, parts_.shared_memory,
+                                     parts_.open_calls, models_, *programs_, parts_.shared_memory,
                                      parts_.limits.max_executions_per_stream);
 }
 
@@ -146,7 +150,12 @@ grpc::ServerUnaryReactor* InferenceService::ModelMetadata(
     grpc::CallbackServerContext* context, const inference::ModelMetadataRequest* request,
     inference::ModelMetadataResponse* response) {
   const auto model = models_.Find(request->name(), request->version());
-  if (model.ok()) EncodeMetadata(**model, *response);
+  if (model.ok()) {
+    EncodeMetadata(**model, *response);
+    for (const auto& version : models_.VersionsOf(request->name())) {
+      response->add_versions(version->version);
+    }
+  }
   return Answer("ModelMetadata", *context, model.status());
 }
 

@@ -13,11 +13,14 @@ namespace opmill::oip {
 
 class ModelInferCall final : public SingleExecutionCall {
  public:
-  // `models` and `memory` must outlive the call.
+  // All arguments must outlive the call.
   ModelInferCall(grpc::CallbackServerContext& context, RequestOrigin origin, Executor& executor,
-                 OpenCalls& open_calls, const ModelTable& models, const SharedMemory& memory)
+                 OpenCalls& open_calls, const ModelTable& models, ModelPrograms& programs,
+                 const SharedMemory& memory)
       : SingleExecutionCall(context, std::move(origin), executor, open_calls),
+        executor_(executor),
         models_(models),
+        programs_(programs),
         memory_(memory) {}
 
  private:
@@ -25,6 +28,11 @@ class ModelInferCall final : public SingleExecutionCall {
   absl::Status Decode(grpc::ByteBuffer& message, ExecutionRequest& begin) override {
     return request_.Decode(message, models_, memory_, begin);
   }
+  void MakeProgram(ExecutionRequest& begin,
+                   std::function<void(const absl::Status&)> done) override {
+    request_.MakeProgram(programs_, memory_, executor_, begin, std::move(done));
+  }
+  void CancelProgram(const absl::Status& why) override { request_.CancelProgram(programs_, why); }
   void SendInputs(Executor& executor, const std::shared_ptr<Execution>& execution) override {
     request_.SendInputs(executor, execution);
   }
@@ -38,7 +46,9 @@ class ModelInferCall final : public SingleExecutionCall {
   }
   void Failed() override { request_.CountFailure(); }
 
+  Executor& executor_;
   const ModelTable& models_;
+  ModelPrograms& programs_;
   const SharedMemory& memory_;
   InferRequest request_;
 };

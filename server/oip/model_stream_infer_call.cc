@@ -16,10 +16,11 @@ using inference::ModelStreamInferResponse;
 ModelStreamInferCall* ModelStreamInferCall::Start(grpc::CallbackServerContext& context,
                                                   RequestOrigin origin, Executor& executor,
                                                   OpenCalls& open_calls, const ModelTable& models,
+                                                  ModelPrograms& programs,
                                                   const SharedMemory& memory,
                                                   uint32_t max_requests) {
   const std::shared_ptr<ModelStreamInferCall> call(new ModelStreamInferCall(
-      context, std::move(origin), executor, open_calls, models, memory, max_requests));
+      context, std::move(origin), executor, open_calls, models, programs, memory, max_requests));
   call->Open(call);
   return call.get();
 }
@@ -27,10 +28,21 @@ ModelStreamInferCall* ModelStreamInferCall::Start(grpc::CallbackServerContext& c
 ModelStreamInferCall::ModelStreamInferCall(grpc::CallbackServerContext& context,
                                            RequestOrigin origin, Executor& executor,
                                            OpenCalls& open_calls, const ModelTable& models,
-                                           const SharedMemory& memory, uint32_t max_requests)
+                                           ModelPrograms& programs, const SharedMemory& memory,
+                                           uint32_t max_requests)
     : StreamCall(context, std::move(origin), executor, open_calls, max_requests),
       models_(models),
+      programs_(programs),
       memory_(memory) {}
+
+void ModelStreamInferCall::Aborted(const absl::Status& why) {
+  std::shared_ptr<InferRequest> request;
+  {
+    const absl::MutexLock lock(&mutex_);
+    request = handled_;
+  }
+  if (request != nullptr) request->CancelProgram(programs_, why);
+}
 
 void ModelStreamInferCall::Advance() {
   const absl::MutexLock lock(&mutex_);
@@ -84,25 +96,41 @@ void ModelStreamInferCall::HandleRequest() {
   {
     const absl::MutexLock lock(&mutex_);
     number = state_.RequestRead(request);
+    if (!number.has_value()) return;
+    handled_ = request;
   }
-  if (!number.has_value()) return;
-  ExecutionRequest begin = {.origin = OriginOf(*number, arrived), .deadline = DeadlineOf(context_)};
-  const absl::Status begun = Begin(*number, request, begin);
-  if (!begun.ok()) {
-    executor_.Refuse(begin.origin, begin.desc(), begun);
-    Ready(*number, nullptr, begun);
+  const auto begin = std::make_shared<ExecutionRequest>(
+      ExecutionRequest{.origin = OriginOf(*number, arrived), .deadline = DeadlineOf(context_)});
+  absl::Status decoded =
+      CatchOutOfMemory([&] { return request->Decode(read_, models_, memory_, *begin); });
+  read_.Clear();
+  if (!decoded.ok() || begin->has_program()) {
+    Decoded(*number, request, *begin, std::move(decoded));
+    return;
+  }
+  request->MakeProgram(
+      programs_, memory_, executor_, *begin,
+      [call = shared_from_this(), number = *number, request, begin](const absl::Status& made) {
+        call->Decoded(number, request, *begin, made);
+        call->Advance();
+      });
+}
+
+void ModelStreamInferCall::Decoded(uint64_t number, const std::shared_ptr<InferRequest>& request,
+                                   ExecutionRequest& begin, absl::Status decoded) {
+  if (decoded.ok()) decoded = Begin(number, request, begin);
+  if (!decoded.ok()) {
+    executor_.Refuse(begin.origin, begin.desc(), decoded);
+    Ready(number, nullptr, decoded);
   }
   const absl::MutexLock lock(&mutex_);
+  handled_ = nullptr;
   state_.RequestHandled();
 }
 
 absl::Status ModelStreamInferCall::Begin(uint64_t number,
                                          const std::shared_ptr<InferRequest>& request,
                                          ExecutionRequest& begin) {
-  absl::Status decoded =
-      CatchOutOfMemory([&] { return request->Decode(read_, models_, memory_, begin); });
-  read_.Clear();
-  if (!decoded.ok()) return decoded;
   begin.on_ready = [call = shared_from_this(), number,
                     request](const std::shared_ptr<Execution>& execution) {
     request->WriteShared(call->executor_, execution, [call, number, execution] {

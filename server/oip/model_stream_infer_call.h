@@ -23,11 +23,11 @@ namespace opmill::oip {
 class ModelStreamInferCall final : public StreamCall<InferStreamState>,
                                    public std::enable_shared_from_this<ModelStreamInferCall> {
  public:
-  // Creates the reactor for gRPC. `models` and `memory` must outlive the call.
+  // Creates the reactor for gRPC. `models`, `programs` and `memory` must outlive the call.
   static ModelStreamInferCall* Start(grpc::CallbackServerContext& context, RequestOrigin origin,
                                      Executor& executor, OpenCalls& open_calls,
-                                     const ModelTable& models, const SharedMemory& memory,
-                                     uint32_t max_requests);
+                                     const ModelTable& models, ModelPrograms& programs,
+                                     const SharedMemory& memory, uint32_t max_requests);
 
   void OnReadDone(bool ok) override ABSL_LOCKS_EXCLUDED(mutex_);
   void EndIfStalled(absl::Time now, absl::Duration timeout) override ABSL_LOCKS_EXCLUDED(mutex_);
@@ -35,19 +35,25 @@ class ModelStreamInferCall final : public StreamCall<InferStreamState>,
  private:
   ModelStreamInferCall(grpc::CallbackServerContext& context, RequestOrigin origin,
                        Executor& executor, OpenCalls& open_calls, const ModelTable& models,
-                       const SharedMemory& memory, uint32_t max_requests);
+                       ModelPrograms& programs, const SharedMemory& memory, uint32_t max_requests);
 
+  void Aborted(const absl::Status& why) override ABSL_LOCKS_EXCLUDED(mutex_);
   void Advance() override ABSL_LOCKS_EXCLUDED(mutex_);
   void Write(const InferStreamState::Answer& answer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Begins or refuses the request that was read.
+  // Begins or refuses the request that was read, possibly later, when its program has been made.
   void HandleRequest() ABSL_LOCKS_EXCLUDED(mutex_);
+  // `decoded`: why the request is refused.
+  void Decoded(uint64_t number, const std::shared_ptr<InferRequest>& request,
+               ExecutionRequest& begin, absl::Status decoded) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Begin(uint64_t number, const std::shared_ptr<InferRequest>& request,
                      ExecutionRequest& begin) ABSL_LOCKS_EXCLUDED(mutex_);
   void Ready(uint64_t number, const std::shared_ptr<Execution>& execution,
              const absl::Status& error) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const ModelTable& models_;
+  ModelPrograms& programs_;
   const SharedMemory& memory_;
+  std::shared_ptr<InferRequest> handled_ ABSL_GUARDED_BY(mutex_);  // null if none is
   grpc::ByteBuffer read_;  // of the read in flight, then of its handler
 };
 

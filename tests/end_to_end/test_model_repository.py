@@ -131,9 +131,11 @@ class ModelRepository(unittest.TestCase):
                           'output { name: "y" } output { name: "y" }', "output[1].name",
                           'output[1].name ("y") is that of output[0] too.'),
             "no_text": ("input [", "", None),
-            "field_of_triton": (CONFIG.format(operator="argmax") + "dynamic_batching { }", "",
-                                "Line 5, column 18: dynamic_batching is not supported by OpMill; "
+            "field_of_triton": (CONFIG.format(operator="argmax") + "sequence_batching { }", "",
+                                "Line 5, column 19: sequence_batching is not supported by OpMill; "
                                 "remove it."),
+            "batches": (CONFIG.format(operator="argmax") + "dynamic_batching { }", "dynamic_batching",
+                        "dynamic_batching is given; only ONNX models have batches."),
             "no_field": (CONFIG.format(operator="argmax") + "outptu { }", "",
                          'Line 5, column 8: There is no field "outptu". Did you mean output?'),
             "reduce_sum": (CONFIG.format(operator="reduce_sum"), "",

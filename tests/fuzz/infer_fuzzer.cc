@@ -209,10 +209,16 @@ void Request(Backend& backend, const fuzz::InferCase& c) {
              "protobuf's form of the request is not accepted in the same way");
 }
 
+absl::StatusOr<std::shared_ptr<Model>> ReadConfig(const std::string& text) {
+  absl::StatusOr<ParsedConfig> parsed = ParseConfig("model", text);
+  if (!parsed.ok()) return parsed.status();
+  return MakeOperatorModel(parsed->config);
+}
+
 void Configuration(const fuzz::InferCase& c) {
   std::string text = c.config_text();
   if (text.empty()) google::protobuf::TextFormat::PrintToString(c.config(), &text);
-  const absl::StatusOr<std::shared_ptr<Model>> model = ParseModelConfig("model", text);
+  const absl::StatusOr<std::shared_ptr<Model>> model = ReadConfig(text);
   if (!model.ok()) {
     FUZZ_CHECK(absl::IsInvalidArgument(model.status()) && IsSentence(model.status()),
                model.status().ToString());
@@ -222,7 +228,7 @@ void Configuration(const fuzz::InferCase& c) {
   EncodeConfig(**model, config);
   config.mutable_version_policy()->mutable_specific()->add_versions(std::stoll((*model)->version));
   google::protobuf::TextFormat::PrintToString(config, &text);
-  const absl::StatusOr<std::shared_ptr<Model>> again = ParseModelConfig("model", text);
+  const absl::StatusOr<std::shared_ptr<Model>> again = ReadConfig(text);
   FUZZ_CHECK(again.ok(), again.status().ToString(), " ", text);
   inference::ModelMetadataResponse metadata;
   inference::ModelMetadataResponse metadata_again;

@@ -25,7 +25,7 @@ class GatedDevice final : public Device {
  public:
   class Compiled final : public CompiledProgram {
    public:
-    explicit Compiled(Program program) : CompiledProgram(std::move(program), {}) {}
+    explicit Compiled(Program program) : CompiledProgram(std::move(program), {.rounding = 1}) {}
   };
   struct PendingRun {
     std::shared_ptr<const CompiledProgram> compiled;

@@ -51,7 +51,8 @@ class CompiledCpuProgram : public CompiledProgram {
                                     BytesOfConstants(plan),
                       .scratch_bytes = scratch_bytes,
                       .run_bytes = CostBytes(plan),
-                      .incremental_bytes = IncrementalBytes(program, plan, min_incremental_bytes)}),
+                      .incremental_bytes = IncrementalBytes(program, plan, min_incremental_bytes),
+                      .rounding = RoundingOf(plan)}),
         plan_(std::move(plan)) {}
   const CpuPlan& plan() const { return plan_; }
 

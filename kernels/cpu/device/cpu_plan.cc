@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/hash/hash.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "kernels/base/rounding.h"
@@ -295,6 +296,14 @@ uint64_t BytesOfConstants(const CpuPlan& plan) {
   for (const auto& constant : plan.constants) bytes += constant->size();
   for (const CpuNode& node : plan.nodes) bytes += node.work->kept_bytes();
   return bytes;
+}
+
+uint64_t RoundingOf(const CpuPlan& plan) {
+  std::vector<uint64_t> all = {1};
+  for (const CpuNode& node : plan.nodes) {
+    if (node.work->rounding() != 0) all.push_back(node.work->rounding());
+  }
+  return absl::HashOf(all);
 }
 
 RunBuffers BuffersOf(const CpuPlan& plan, const CpuNode& node, const Bindings& bindings,

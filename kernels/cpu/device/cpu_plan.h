@@ -45,6 +45,8 @@ CpuPlan MakeCpuPlan(const Program& program);  // a validated one
 uint64_t ScratchBytes(const CpuPlan& plan, uint64_t threads);
 uint64_t CostBytes(const CpuPlan& plan);
 uint64_t BytesOfConstants(const CpuPlan& plan);  // with what operators keep of them
+// As ProgramCost::rounding.
+uint64_t RoundingOf(const CpuPlan& plan);
 
 // The buffers of a node of the plan. `bindings` must have passed CheckBindings.
 RunBuffers BuffersOf(const CpuPlan& plan, const CpuNode& node, const Bindings& bindings,

@@ -82,6 +82,8 @@ class SlicedProgram : public CpuProgram {
     phases_ = {outer * slices_};
     cost_bytes_ = phases_[0] * CostBytes(whole_);
     task_bytes_ = ScratchBytes(whole_, 1);
+    rounding_ = RoundingOf(whole_);
+    if (rest_.has_value() && RoundingOf(*rest_) != rounding_) rounding_ = phases_[0];
   }
 
   void Run(size_t /*phase*/, uint64_t task, const RunBuffers& buffers) const override {

@@ -32,6 +32,7 @@ std::unique_ptr<CpuProgram> CpuGemm(const OperatorDesc& operator_desc) {
   const MatrixLayout b = LayoutOf(desc.b, desc.trans_b);
   const MatrixLayout output = LayoutOf(*desc.output);
   ProductWork work = {.is_half = desc.a.data_type == DataType::kFloat16,
+                      .is_batched = operator_desc.is_batched,
                       .batches = desc.BatchDims(),
                       .rows = output.rows,
                       .columns = output.columns,
@@ -47,7 +48,7 @@ std::unique_ptr<CpuProgram> CpuGemm(const OperatorDesc& operator_desc) {
     work.addend = {.row_stride = c.row_stride, .column_stride = c.column_stride};
   }
   MergeBatches(work);
-  if (work.columns == 1 && work.rows > 1) {
+  if (work.columns == 1 && work.rows > 1 && !work.is_batched) {
     // The transposed product, so that its one row is the short side.
     std::swap(work.a, work.b);
     std::swap(work.rows, work.columns);

@@ -45,7 +45,8 @@ ProductMethod MethodOf(const ProductWork& work) {
     if (work.rows <= kMostWindowRows && work.depth == taps) return ProductMethod::kWindow;
     if (taps <= kBlockDepth) return ProductMethod::kLines;
   }
-  if (work.rows > 1 || work.image.has_value() || work.is_half || !work.b.tap_offsets.empty()) {
+  if (work.rows > 1 || work.is_batched || work.image.has_value() || work.is_half ||
+      !work.b.tap_offsets.empty()) {
     return ProductMethod::kPanels;
   }
   if (work.b.stride == 1) return ProductMethod::kRow;

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/hash/hash.h"
 #include "kernels/base/rounding.h"
 #include "kernels/cpu/task_memory.h"
 #include "kernels/operators/elementwise/element_wise_kernels.h"
@@ -41,6 +42,7 @@ class ProductProgram : public CpuProgram {
       tasks += cut.tasks;
       packs += cut.packs;
       cuts_.push_back(cut);
+      rounding_ = absl::HashOf(rounding_, cut.method, cut.block_depth, work.depth);
       cost_bytes_ += CountOf(work.batches) *
                      (sizeof(float) * (work.rows * work.columns + work.rows * work.depth +
                                        work.columns * work.depth) +

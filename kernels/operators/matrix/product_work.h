@@ -52,7 +52,8 @@ struct ProductAddend {
 // FLOAT32, or all are FLOAT16.
 struct ProductWork {
   bool is_half = false;
-  ProductDims batches;  // dimensions of equal products
+  bool is_batched = false;  // as in OperatorDesc: one row is rounded as many are
+  ProductDims batches;      // dimensions of equal products
   uint64_t rows = 1;
   uint64_t columns = 1;
   uint64_t depth = 0;

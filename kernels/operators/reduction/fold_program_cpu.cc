@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/hash/hash.h"
 #include "kernels/cpu/gather.h"
 #include "kernels/cpu/task_memory.h"
 #include "kernels/operators/reduction/fold_kernels.h"
@@ -15,6 +16,7 @@ namespace {
 constexpr uint64_t kLeastTaskBytes = uint64_t{256} << 10;
 constexpr uint64_t kMostTaskBytes = uint64_t{4} << 20;
 constexpr uint64_t kMostGatheredTaskBytes = uint64_t{1} << 20;  // with 4 MiB, a task takes 3 ms
+constexpr uint64_t kBatchedSplit = uint64_t{1} << 16;
 constexpr uint64_t kTasks = 64;     // enough for many processors, but few partial results
 constexpr uint64_t kRowBatch = 64;  // rows in one call of `columns`
 static_assert(kRowBatch % kRowGroup == 0);
@@ -65,7 +67,8 @@ class FoldProgram : public CpuProgram {
     tile_ = std::min(tile_, LineOf(work_.kept));
     tiles_per_line_ = CeilDiv(LineOf(work_.kept), tile_);
     tiles_ = results_ / LineOf(work_.kept) * tiles_per_line_;
-    split_ = std::clamp<uint64_t>(task / tile_, std::min(count_, kRowBatch), count_);
+    split_ = std::clamp<uint64_t>(work_.is_batched ? kBatchedSplit : task / tile_,
+                                  std::min(count_, kRowBatch), count_);
     splits_ = CeilDiv(count_, split_);
     split_ = CeilDiv(count_, splits_);
     splits_ = CeilDiv(count_, split_);
@@ -77,6 +80,8 @@ class FoldProgram : public CpuProgram {
       phases_.push_back(tasks);
       scratch_bytes_ = tiles_ * splits_ * partial_bytes_;
     }
+    const bool by_rows = mode_ == FoldMode::kRows || mode_ == FoldMode::kPackedRows;
+    rounding_ = absl::HashOf(by_rows, split_, count_);
     fills_outputs_ = output_->Divide(mode_, splits_);
     const uint64_t weight = work_.function == ReduceFunction::kLogSumExp ? 4 : 1;
     cost_bytes_ = (elements * element_bytes_ + results_ * 16) * weight + output_->cost_bytes();
@@ -128,13 +133,13 @@ class FoldProgram : public CpuProgram {
     const bool rows = !work_.reduced.empty() && work_.reduced.back().strides[kInputTensor] == 1;
     const bool columns = !work_.kept.empty() && work_.kept.back().strides[kInputTensor] == 1;
     const uint64_t run = rows ? work_.reduced.back().size : 0;
-    if (rows && (run >= kShortRow || results_ < 16)) {
+    if (rows && (run >= kShortRow || (results_ < 16 && !work_.is_batched))) {
       mode_ = FoldMode::kRows;
     } else if (columns && work_.kept.back().size >= 16) {
       mode_ = FoldMode::kColumns;
       tile_ = std::min<uint64_t>(kMaxColumnBytes / element_bytes_,
                                  kHotBytes / kernels_.hot_bytes / kStateStep * kStateStep);
-    } else if (results_ < 16) {
+    } else if (results_ < 16 && !work_.is_batched) {
       mode_ = FoldMode::kPackedRows;
     } else {
       mode_ = FoldMode::kPackedColumns;

@@ -12,7 +12,9 @@ namespace opmill {
 struct FoldWork {
   ReduceFunction function = ReduceFunction::kSum;
   DataType type = DataType::kFloat32;
-  bool last_wins = false;    // of equal extremes
+  bool is_batched =
+      false;               // as in OperatorDesc: how a result is rounded depends on `reduced` alone
+  bool last_wins = false;  // of equal extremes
   bool nan_is_last = false;  // of kArgMin: no number follows a NaN
   SpaceDims kept;
   SpaceDims reduced;  // in the order that positions count

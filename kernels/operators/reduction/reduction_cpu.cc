@@ -10,6 +10,7 @@ std::unique_ptr<CpuProgram> CpuReduce(const OperatorDesc& operator_desc) {
   const IterationSpace space = SplitDims(desc.input, desc.axes, *desc.output);
   const FoldWork work = InMemoryOrder({.function = desc.function,
                                        .type = desc.input.data_type,
+                                       .is_batched = operator_desc.is_batched,
                                        .kept = space.kept,
                                        .reduced = space.reduced});
   return MakeFoldProgram(work, MakeResultsOutput(work, ElementBytes(desc.output->data_type)));

@@ -1,0 +1,84 @@
+// Which executions of a model are joined to one run, and when: without threads, locks, clock or
+// device.
+#ifndef OPMILL_SERVER_EXECUTION_BATCH_QUEUE_H_
+#define OPMILL_SERVER_EXECUTION_BATCH_QUEUE_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <unordered_map>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "server/execution/fair_queue.h"
+
+namespace opmill {
+
+class CallerAccount;
+class Execution;
+
+// Rows are elements of the first dimension.
+struct BatchOptions {
+  uint32_t max_rows = 0;                 // of a batch
+  std::vector<uint32_t> preferred_rows;  // ascending; at most max_rows
+  absl::Duration max_delay;              // an execution waits for others no longer
+  friend bool operator==(const BatchOptions&, const BatchOptions&) = default;
+};
+
+// Not thread-safe. Executions are opaque handles; all of them have the same sizes but the first.
+//
+// While a batch runs, executions gather. After that the next batch is closed
+// - at once, if there are rows for one of a preferred number: the largest that they suffice for,
+// - at once, if there are max_rows,
+// - otherwise when the first execution has waited for max_delay, or half of the time that it had
+//   until its deadline: then the batch has all of them.
+// Callers take turns, and among the executions of a caller the priority decides.
+class BatchQueue {
+ public:
+  struct Next {
+    std::vector<std::shared_ptr<Execution>> batch;  // empty: none is closed
+    absl::Time again = absl::InfiniteFuture();      // when one is closed without any other event
+  };
+
+  explicit BatchQueue(BatchOptions options)
+      : options_(std::move(options)), queue_(options_.max_rows) {}
+
+  // `rows` is at least 1 and at most max_rows.
+  void Add(std::shared_ptr<Execution> execution, const CallerAccount* caller, int32_t priority,
+           uint32_t rows, absl::Time deadline, absl::Time now);
+  // No effect if it has been taken.
+  void Remove(const Execution* execution);
+  // The next batch, which runs until RunEnded.
+  Next Take(absl::Time now);
+  void RunEnded() { is_running_ = false; }
+
+  uint64_t rows() const { return rows_; }
+
+ private:
+  struct Item {
+    std::shared_ptr<Execution> execution;
+    uint32_t rows = 0;
+  };
+  using Queue = FairQueue<const CallerAccount*, Item>;
+  struct Waiting {
+    Queue::Place place;
+    uint32_t rows = 0;
+    std::multiset<absl::Time>::iterator due;
+  };
+
+  // The rows of the batch to close now; 0: none.
+  uint64_t RowsToTake(absl::Time now) const;
+  void Forget(std::unordered_map<const Execution*, Waiting>::iterator waiting);
+
+  const BatchOptions options_;
+  Queue queue_;
+  std::unordered_map<const Execution*, Waiting> waiting_;
+  std::multiset<absl::Time> due_;  // when those that wait have waited long enough
+  uint64_t rows_ = 0;
+  bool is_running_ = false;
+};
+
+}  // namespace opmill
+
+#endif  // OPMILL_SERVER_EXECUTION_BATCH_QUEUE_H_

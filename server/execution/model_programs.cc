@@ -1,0 +1,139 @@
+#include "server/execution/model_programs.h"
+
+#include <algorithm>
+#include <new>
+
+#include "absl/strings/str_cat.h"
+#include "server/execution/retry_delay.h"
+
+namespace opmill {
+namespace {
+
+constexpr absl::Duration kRetryDelay = absl::Milliseconds(500);
+
+absl::StatusOr<ModelPrograms::Program> ProgramOf(const onnx::Model& model,
+                                                 const onnx::InputBindings& bindings) {
+  try {
+    return model.ProgramFor(bindings);
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError("The server has no memory for the program of the model.");
+  }
+}
+
+}  // namespace
+
+class ModelPrograms::Wait {
+ private:
+  friend class ModelPrograms;
+  // Under the lock of ModelPrograms.
+  Done done;  // null once the wait has ended
+  std::shared_ptr<Making> making;
+  std::list<std::shared_ptr<Wait>>::iterator position;
+  DeadlineTimer::Handle deadline = DeadlineTimer::kNone;
+};
+
+struct ModelPrograms::Making {
+  Key key;
+  std::shared_ptr<const onnx::Model> model;
+  onnx::InputBindings bindings;
+  std::shared_ptr<CallerAccount> caller;  // the first one that needs it
+  std::list<std::shared_ptr<Wait>> waits;
+  bool has_begun = false;
+  Queue::Place place;  // until it has begun
+};
+
+ModelPrograms::ModelPrograms(Executor& executor, uint64_t max_waits)
+    : executor_(executor),
+      max_waits_(max_waits),
+      max_making_(std::max(1u, executor.workers() - 1)) {}
+
+absl::StatusOr<std::shared_ptr<ModelPrograms::Wait>> ModelPrograms::Make(
+    const std::shared_ptr<const onnx::Model>& model, const onnx::InputBindings& bindings,
+    const std::shared_ptr<CallerAccount>& caller, absl::Time deadline, Done done) {
+  const auto wait = std::make_shared<Wait>();
+  bool starts = false;
+  {
+    const absl::MutexLock lock(&mutex_);
+    if (waits_ >= max_waits_) {
+      return WithRetryDelay(
+          absl::ResourceExhaustedError(absl::StrCat(
+              "The server has ", waits_, " requests (max_queued) waiting for programs of models.")),
+          kRetryDelay);
+    }
+    ++waits_;
+    std::shared_ptr<Making>& making = makings_[Key(model.get(), onnx::KeyOf(bindings))];
+    if (making == nullptr) {
+      making = std::make_shared<Making>(Making{.key = Key(model.get(), onnx::KeyOf(bindings)),
+                                               .model = model,
+                                               .bindings = bindings,
+                                               .caller = caller});
+      making->place = queue_.Push(caller.get(), /*priority=*/0, /*cost=*/1, making);
+      starts = making_ < max_making_;
+      if (starts) ++making_;
+    }
+    wait->done = std::move(done);
+    wait->making = making;
+    wait->position = making->waits.insert(making->waits.end(), wait);
+    // The timer may call back at once, and then waits for the lock.
+    wait->deadline =
+        executor_.timer().Add(deadline, [self = weak_from_this(), weak = std::weak_ptr(wait)] {
+          const auto programs = self.lock();
+          const auto late = weak.lock();
+          if (programs == nullptr || late == nullptr) return;
+          programs->Cancel(late, absl::DeadlineExceededError(
+                                     "The execution's time is over: its program is being made."));
+        });
+  }
+  if (starts) executor_.PostSteps([self = shared_from_this()] { return self->MakeNext(); });
+  return wait;
+}
+
+void ModelPrograms::Cancel(const std::shared_ptr<Wait>& wait, const absl::Status& why) {
+  Done done;
+  {
+    const absl::MutexLock lock(&mutex_);
+    if (wait->done == nullptr) return;
+    done = std::exchange(wait->done, nullptr);
+    --waits_;
+    const std::shared_ptr<Making> making = std::move(wait->making);
+    making->waits.erase(wait->position);
+    if (making->waits.empty() && !making->has_begun) {
+      queue_.Remove(making->place);
+      makings_.erase(making->key);
+    }
+  }
+  executor_.timer().Remove(wait->deadline);
+  done(why);
+}
+
+bool ModelPrograms::MakeNext() {
+  std::shared_ptr<Making> making;
+  {
+    const absl::MutexLock lock(&mutex_);
+    auto next = queue_.Take([](const CallerAccount*, const auto&) { return true; });
+    if (!next.has_value()) {
+      --making_;
+      return false;
+    }
+    making = *std::move(next);
+    making->has_begun = true;
+  }
+  const absl::StatusOr<Program> program = ProgramOf(*making->model, making->bindings);
+  std::list<std::shared_ptr<Wait>> waits;
+  std::list<Done> done;
+  {
+    const absl::MutexLock lock(&mutex_);
+    makings_.erase(making->key);
+    waits.swap(making->waits);
+    waits_ -= waits.size();
+    for (const std::shared_ptr<Wait>& wait : waits) {
+      done.push_back(std::exchange(wait->done, nullptr));
+      wait->making = nullptr;
+    }
+  }
+  for (const std::shared_ptr<Wait>& wait : waits) executor_.timer().Remove(wait->deadline);
+  for (const Done& call : done) call(program);
+  return true;
+}
+
+}  // namespace opmill

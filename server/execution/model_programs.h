@@ -1,0 +1,71 @@
+// Makes the programs of ONNX models for the sizes that requests have, on workers of the executor.
+#ifndef OPMILL_SERVER_EXECUTION_MODEL_PROGRAMS_H_
+#define OPMILL_SERVER_EXECUTION_MODEL_PROGRAMS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "kernels/onnx/model.h"
+#include "server/execution/caller_account.h"
+#include "server/execution/deadline_timer.h"
+#include "server/execution/executor.h"
+#include "server/execution/fair_queue.h"
+
+namespace opmill {
+
+// One worker makes a program, and all requests that need the same one wait for it. Callers take
+// turns, and at least one worker is left for other work. Thread-safe; callbacks are called without
+// a lock. The executor must outlive all requests; its workers may keep this object alive for
+// longer.
+class ModelPrograms : public std::enable_shared_from_this<ModelPrograms> {
+ public:
+  using Program = std::shared_ptr<const onnx::ModelProgram>;
+  using Done = std::function<void(const absl::StatusOr<Program>&)>;
+  class Wait;
+
+  // At most `max_waits` requests wait.
+  ModelPrograms(Executor& executor, uint64_t max_waits);
+
+  // Calls `done` once: on a worker with the program or why there is none; with DeadlineExceeded;
+  // with the status of Cancel. Returns ResourceExhausted, and does not call it, if too many wait.
+  absl::StatusOr<std::shared_ptr<Wait>> Make(const std::shared_ptr<const onnx::Model>& model,
+                                             const onnx::InputBindings& bindings,
+                                             const std::shared_ptr<CallerAccount>& caller,
+                                             absl::Time deadline, Done done)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Ends the wait, unless it has ended. A program that nobody waits for is not begun.
+  void Cancel(const std::shared_ptr<Wait>& wait, const absl::Status& why)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  struct Making;
+  using Key = std::pair<const onnx::Model*, std::string>;
+  using Queue = FairQueue<const CallerAccount*, std::shared_ptr<Making>>;
+
+  // Makes the program whose turn it is. False if none is left.
+  bool MakeNext() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  Executor& executor_;
+  const uint64_t max_waits_;
+  const uint32_t max_making_;
+  absl::Mutex mutex_;
+  absl::flat_hash_map<Key, std::shared_ptr<Making>> makings_ ABSL_GUARDED_BY(mutex_);
+  Queue queue_ ABSL_GUARDED_BY(mutex_){1};  // those that have not begun
+  uint32_t making_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t waits_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace opmill
+
+#endif  // OPMILL_SERVER_EXECUTION_MODEL_PROGRAMS_H_

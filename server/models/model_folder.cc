@@ -1,0 +1,197 @@
+#include "server/models/model_folder.h"
+
+#include <filesystem>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "kernels/base/errors.h"
+#include "kernels/base/regular_file.h"
+#include "kernels/base/utf8_path.h"
+#include "server/access/watched_files.h"
+#include "server/models/graph_config.h"
+#include "server/models/model_config.h"
+#include "server/observe/log.h"
+
+namespace opmill {
+namespace {
+
+constexpr char kConfigName[] = "config.pbtxt";
+constexpr size_t kMostConfigBytes = size_t{64} << 10;
+constexpr size_t kMostBatchedPrograms = 48;  // those of requests, and those of joined runs
+constexpr size_t kMostStampBytes = size_t{1} << 20;
+
+std::string ConfigPath(const std::string& path) { return Utf8Name(PathOf(path) / kConfigName); }
+
+std::string FilePath(const std::string& path, uint64_t version, const std::string& file) {
+  return Utf8Name(PathOf(path) / absl::StrCat(version) / PathOf(file));
+}
+
+// The folders of versions, which are positive numbers, in ascending order.
+std::vector<uint64_t> FindVersions(const std::string& path) {
+  std::vector<uint64_t> versions;
+  std::error_code error;
+  size_t entries = 0;
+  for (std::filesystem::directory_iterator entry(PathOf(path), error), end;
+       !error && entry != end && ++entries <= kMostFolderEntries; entry.increment(error)) {
+    const std::string name = Utf8Name(entry->path().filename());
+    uint64_t version = 0;
+    if (absl::SimpleAtoi(name, &version) && absl::StrCat(version) == name && version > 0) {
+      versions.push_back(version);
+    }
+  }
+  absl::c_sort(versions);
+  return versions;
+}
+
+std::string StampOf(const std::filesystem::path& file) {
+  std::error_code error;
+  const uint64_t size = std::filesystem::file_size(file, error);
+  const auto written = std::filesystem::last_write_time(file, error).time_since_epoch().count();
+  return absl::StrCat(Utf8Name(file), " ", size, " ", written, "\n");
+}
+
+// Of all files: a model may have others beside its own.
+std::string StampOfVersion(const std::string& path, uint64_t version) {
+  std::vector<std::string> stamps;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(PathOf(path) / absl::StrCat(version), error), end;
+       !error && entry != end && stamps.size() < kMostFolderEntries; entry.increment(error)) {
+    stamps.push_back(StampOf(entry->path()));
+  }
+  absl::c_sort(stamps);
+  return absl::StrJoin(stamps, "");
+}
+
+class FolderReader {
+ public:
+  FolderReader(const std::string& name, const std::string& path, const onnx::ModelLimits& limits,
+               const ModelVersions& before)
+      : name_(name), path_(path), limits_(limits), before_(before) {}
+
+  absl::Status Read(ModelFolder& folder) {
+    absl::StatusOr<std::string> text =
+        ReadRegularFile(ConfigPath(path_), kMostConfigBytes, kConfigName);
+    const bool has_config = !absl::IsNotFound(text.status());
+    if (!has_config) text = "";
+    if (!text.ok()) return text.status();
+    text_ = *std::move(text);
+    ASSIGN_OR_RETURN(parsed_, ParseConfig(name_, text_));
+    ASSIGN_OR_RETURN(file_, FileNameOf(parsed_.config));
+    std::vector<uint64_t> versions;
+    for (const uint64_t version : FindVersions(path_)) {
+      std::error_code ignored;
+      if (std::filesystem::exists(PathOf(FilePath(path_, version, file_)), ignored)) {
+        versions.push_back(version);
+      }
+    }
+    if (versions.empty()) return ReadOperator(has_config, folder);
+    ASSIGN_OR_RETURN(versions, ChooseVersions(parsed_.config, versions));
+    for (const uint64_t version : versions) ReadVersion(version, folder);
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status ReadOperator(bool has_config, ModelFolder& folder) {
+    if (!has_config || IsGraphConfig(parsed_.config)) {
+      return absl::NotFoundError(absl::StrCat(
+          "The folder has ", has_config ? "no " : absl::StrCat("neither ", kConfigName, " nor a "),
+          "folder of a version with ", file_, "."));
+    }
+    ASSIGN_OR_RETURN(std::shared_ptr<Model> model, MakeOperatorModel(parsed_.config));
+    if (!before_.empty()) model->statistics = before_.rbegin()->second->statistics;
+    LogWithoutEffect(*model);
+    uint64_t version = 0;
+    if (absl::SimpleAtoi(model->version, &version)) folder.versions.emplace(version, model);
+    return absl::OkStatus();
+  }
+
+  void ReadVersion(uint64_t version, ModelFolder& folder) {
+    const auto found = before_.find(version);
+    const std::shared_ptr<const Model> before = found == before_.end() ? nullptr : found->second;
+    const std::string stamp = StampOfVersion(path_, version);
+    if (before != nullptr && before->files == stamp && before->config_text == text_) {
+      folder.versions.emplace(version, before);
+      return;
+    }
+    std::shared_ptr<const onnx::Model> graph;
+    onnx::ModelLimits limits = limits_;
+    limits.is_batched = parsed_.config.has_dynamic_batching();
+    if (limits.is_batched) limits.programs = kMostBatchedPrograms;
+    if (before != nullptr && before->files == stamp &&
+        before->config.has_dynamic_batching() == limits.is_batched) {
+      graph = before->graph;
+    } else {
+      auto loaded = onnx::Model::Load(FilePath(path_, version, file_), limits);
+      if (!loaded.ok()) {
+        Keep(version, before, FilePath(path_, version, file_), loaded.status(), folder);
+        return;
+      }
+      graph = *std::move(loaded);
+    }
+    std::shared_ptr<Model> model = MakeGraphModel(name_, absl::StrCat(version), std::move(graph));
+    if (absl::Status status = Configure(parsed_.config, *model); !status.ok()) {
+      Keep(version, before, ConfigPath(path_), std::move(status), folder);
+      return;
+    }
+    model->files = stamp;
+    model->config_text = text_;
+    if (before != nullptr) model->statistics = before->statistics;
+    LogWithoutEffect(*model);
+    folder.versions.emplace(version, std::move(model));
+  }
+
+  static void Keep(uint64_t version, const std::shared_ptr<const Model>& before,
+                   const std::string& file, absl::Status status, ModelFolder& folder) {
+    if (before != nullptr) folder.versions.emplace(version, before);
+    folder.errors.emplace(version, ModelError{file, std::move(status)});
+  }
+
+  void LogWithoutEffect(const Model& model) const {
+    std::vector<std::string> fields = parsed_.without_effect;
+    if (model.graph != nullptr && !parsed_.config.parameters().empty()) {
+      fields.push_back("parameters");
+    }
+    if (fields.empty()) return;
+    LogLine(LogLevel::kInfo, "model_config")
+        .Add("model", name_)
+        .Add("version", model.version)
+        .Add("without_effect", absl::StrJoin(fields, ","));
+  }
+
+  const std::string& name_;
+  const std::string& path_;
+  const onnx::ModelLimits& limits_;
+  const ModelVersions& before_;
+  std::string text_;
+  ParsedConfig parsed_;
+  std::string file_;
+};
+
+}  // namespace
+
+ModelFolder ReadModelFolder(const std::string& name, const std::string& path,
+                            const onnx::ModelLimits& limits, const ModelVersions& before) {
+  ModelFolder folder;
+  if (absl::Status status = FolderReader(name, path, limits, before).Read(folder); !status.ok()) {
+    folder.versions = before;
+    folder.errors.emplace(0, ModelError{ConfigPath(path), std::move(status)});
+  } else if (folder.versions.empty()) {
+    folder.versions = before;
+  }
+  return folder;
+}
+
+std::string StampOfModelFolder(const std::string& path) {
+  std::string stamp = WatchedFiles::FingerprintOf({ConfigPath(path)});
+  for (const uint64_t version : FindVersions(path)) {
+    if (stamp.size() < kMostStampBytes) stamp += StampOfVersion(path, version);
+  }
+  return stamp;
+}
+
+}  // namespace opmill

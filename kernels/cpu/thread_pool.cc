@@ -90,9 +90,9 @@ void ThreadPool::RunTasks(const Job& job) {
       job->Open(count);
       if (sleeping_ > 0 || job_count_ > 1) {
         const absl::MutexLock lock(&mutex_);
-        Remove(job);
-        jobs_.push_front(job);
-        job_count_ = jobs_.size();
+        // Others may have ended the job since then.
+        const auto found = std::find(jobs_.begin(), jobs_.end(), job);
+        if (found != jobs_.end()) std::rotate(jobs_.begin(), found, found + 1);
         Wake(count - 1);
       }
     }

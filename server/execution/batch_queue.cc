@@ -33,12 +33,17 @@ uint64_t BatchQueue::RowsToTake(absl::Time now) const {
   const auto above = std::upper_bound(preferred.begin(), preferred.end(), rows_);
   if (above != preferred.begin()) return *std::prev(above);
   if (rows_ >= options_.max_rows) return options_.max_rows;
-  return *due_.begin() <= now ? rows_ : 0;
+  if (*due_.begin() > now) return 0;
+  const auto all = static_cast<uint32_t>(rows_);
+  const uint32_t joined = JoinedRows(all, options_.max_rows);
+  return joined - all > joined / 4 ? std::bit_floor(all) : all;
 }
 
 BatchQueue::Next BatchQueue::Take(absl::Time now) {
   Next next;
-  if (is_running_ || waiting_.empty()) return next;
+  // The second one is ready when the first ends, and its inputs arrive meanwhile.
+  constexpr uint32_t kMostRunning = 2;
+  if (running_ == kMostRunning || waiting_.empty()) return next;
   const uint64_t most = RowsToTake(now);
   if (most == 0) {
     next.again = *due_.begin();
@@ -55,7 +60,7 @@ BatchQueue::Next BatchQueue::Take(absl::Time now) {
     Forget(waiting_.find(item->execution.get()));
     next.batch.push_back(std::move(item->execution));
   }
-  is_running_ = true;
+  ++running_;
   return next;
 }
 

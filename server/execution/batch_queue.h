@@ -3,6 +3,8 @@
 #ifndef OPMILL_SERVER_EXECUTION_BATCH_QUEUE_H_
 #define OPMILL_SERVER_EXECUTION_BATCH_QUEUE_H_
 
+#include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -26,13 +28,20 @@ struct BatchOptions {
   friend bool operator==(const BatchOptions&, const BatchOptions&) = default;
 };
 
+// How many rows the program has that computes so many: few numbers of rows have programs, each of
+// which may keep packed weights. The rest of the rows is empty.
+inline uint32_t JoinedRows(uint32_t rows, uint32_t most) {
+  return std::min(most, std::bit_ceil(rows));
+}
+
 // Not thread-safe. Executions are opaque handles; all of them have the same sizes but the first.
 //
-// While a batch runs, executions gather. After that the next batch is closed
+// While two batches run, executions gather. After that the next batch is closed
 // - at once, if there are rows for one of a preferred number: the largest that they suffice for,
 // - at once, if there are max_rows,
 // - otherwise when the first execution has waited for max_delay, or half of the time that it had
-//   until its deadline: then the batch has all of them.
+//   until its deadline: then the batch has all of them, or as many as fill the program of fewer
+//   rows, if more than a quarter of the program for all would be empty.
 // Callers take turns, and among the executions of a caller the priority decides.
 class BatchQueue {
  public:
@@ -51,7 +60,7 @@ class BatchQueue {
   void Remove(const Execution* execution);
   // The next batch, which runs until RunEnded.
   Next Take(absl::Time now);
-  void RunEnded() { is_running_ = false; }
+  void RunEnded() { --running_; }
 
   uint64_t rows() const { return rows_; }
 
@@ -76,7 +85,7 @@ class BatchQueue {
   std::unordered_map<const Execution*, Waiting> waiting_;
   std::multiset<absl::Time> due_;  // when those that wait have waited long enough
   uint64_t rows_ = 0;
-  bool is_running_ = false;
+  uint32_t running_ = 0;  // batches
 };
 
 }  // namespace opmill

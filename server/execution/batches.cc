@@ -16,10 +16,6 @@ namespace {
 // Groups that are kept although none of their executions is in progress.
 constexpr size_t kMostGroups = 256;
 
-// Few numbers of rows have programs, each of which may keep packed weights. The rest of the rows is
-// empty.
-uint32_t JoinedRows(uint32_t rows, uint32_t most) { return std::min(most, std::bit_ceil(rows)); }
-
 onnx::InputBindings WithRows(onnx::InputBindings bindings, uint32_t rows) {
   for (auto& [name, sizes] : bindings.sizes) sizes[0] = rows;
   return bindings;
@@ -109,23 +105,25 @@ void Batches::Remove(const Execution& execution) {
 }
 
 void Batches::Advance(const std::shared_ptr<BatchGroup>& group) {
-  BatchQueue::Next next;
-  DeadlineTimer::Handle outdated = DeadlineTimer::kNone;
-  {
-    const absl::MutexLock lock(&group->mutex_);
-    next = group->queue_.Take(SteadyNow());
-    if (next.again != group->timer_.first) {
-      outdated = group->timer_.second;
-      group->timer_.first = next.again;
-      group->timer_.second =
-          timer_.Add(next.again, [this, weak = std::weak_ptr<BatchGroup>(group)] {
-            if (const auto waiting = weak.lock()) Advance(waiting);
-          });
+  for (;;) {
+    BatchQueue::Next next;
+    DeadlineTimer::Handle outdated = DeadlineTimer::kNone;
+    {
+      const absl::MutexLock lock(&group->mutex_);
+      next = group->queue_.Take(SteadyNow());
+      if (next.again != group->timer_.first) {
+        outdated = group->timer_.second;
+        group->timer_.first = next.again;
+        group->timer_.second =
+            timer_.Add(next.again, [this, weak = std::weak_ptr<BatchGroup>(group)] {
+              if (const auto waiting = weak.lock()) Advance(waiting);
+            });
+      }
     }
+    timer_.Remove(outdated);
+    if (next.batch.empty()) return;
+    submit_(next.batch, MakeBatch(group, next.batch));
   }
-  timer_.Remove(outdated);
-  if (next.batch.empty()) return;
-  submit_(next.batch, MakeBatch(group, next.batch));
 }
 
 std::shared_ptr<Batch> Batches::MakeBatch(const std::shared_ptr<BatchGroup>& group,

@@ -46,16 +46,18 @@ class BatchQueueTest : public ::testing::Test {
   std::vector<std::shared_ptr<Execution>> executions_;
 };
 
-TEST_F(BatchQueueTest, WithoutDelayTheFirstRunsAtOnceAndOthersGatherMeanwhile) {
+TEST_F(BatchQueueTest, WithoutDelayTwoRunAtOnceAndOthersGatherMeanwhile) {
   Restart({.max_rows = 8});
   Add(1);
   EXPECT_THAT(Take(), ElementsAre(0));
+  Add(1);
+  EXPECT_THAT(Take(), ElementsAre(1));
   Add(1);
   Add(2);
   EXPECT_THAT(Take(), IsEmpty());
   EXPECT_EQ(again_, absl::InfiniteFuture());
   queue_->RunEnded();
-  EXPECT_THAT(Take(), ElementsAre(1, 2));
+  EXPECT_THAT(Take(), ElementsAre(2, 3));
   queue_->RunEnded();
   EXPECT_THAT(Take(), IsEmpty());
 }
@@ -89,6 +91,17 @@ TEST_F(BatchQueueTest, TheLargestPreferredNumberIsTaken) {
   EXPECT_EQ(again_, now_ + kDelay);
   Add(1);
   EXPECT_THAT(Take(), ElementsAre(4, 5));
+}
+
+TEST_F(BatchQueueTest, ABatchIsSmallerIfTheProgramForAllWouldBeHalfEmpty) {
+  for (int i = 0; i < 5; ++i) Add(1);
+  now_ += kDelay;
+  EXPECT_THAT(Take(), ElementsAre(0, 1, 2, 3));  // 5 of 8 rows
+  EXPECT_THAT(Take(), ElementsAre(4));
+  queue_->RunEnded();
+  for (int i = 0; i < 6; ++i) Add(1);
+  now_ += kDelay;
+  EXPECT_THAT(Take(), ElementsAre(5, 6, 7, 8, 9, 10));  // 6 of 8
 }
 
 TEST_F(BatchQueueTest, MoreRowsThanThePreferredNumberRunAlone) {

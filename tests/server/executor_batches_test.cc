@@ -21,8 +21,8 @@ class ExecutorBatchesTest : public ExecutorTest {
  protected:
   void SetUp() override {
     ExecutorTest::SetUp();
-    const std::string text = TensorText("input", "x") + onnx::NodeText("Relu", "x", "y") +
-                             TensorText("output", "y");
+    const std::string text =
+        TensorText("input", "x") + onnx::NodeText("Relu", "x", "y") + TensorText("output", "y");
     model_ = *onnx::Model::Make(*onnx::ReadModel(onnx::ModelBytes(text)));
     for (const uint32_t rows : {1, 2, 4}) {
       ASSERT_TRUE(cache_->Get(*ProgramFor(rows)).ok());
@@ -36,26 +36,28 @@ class ExecutorBatchesTest : public ExecutorTest {
   }
 
   std::shared_ptr<Execution> BeginRow(Caller& caller) {
-    ExecutionRequest request = {
-        .origin = {.rpc = "Test", .peer = "test", .execution_id = 1},
-        .program = ProgramFor(1),
-        .batch = std::make_shared<const BatchSpec>(
-            BatchSpec{model_, {.sizes = {{"x", {1, 2}}}}, {.max_rows = 8}}),
-        .on_ready = [&caller](const std::shared_ptr<Execution>& execution) {
-          caller.status = execution->status();
-          ++caller.ready;
-        }};
+    ExecutionRequest request = {.origin = {.rpc = "Test", .peer = "test", .execution_id = 1},
+                                .program = ProgramFor(1),
+                                .batch = std::make_shared<const BatchSpec>(
+                                    BatchSpec{model_, {.sizes = {{"x", {1, 2}}}}, {.max_rows = 8}}),
+                                .on_ready = [&caller](const std::shared_ptr<Execution>& execution) {
+                                  caller.status = execution->status();
+                                  ++caller.ready;
+                                }};
     auto begun = TryBegin(std::move(request));
     EXPECT_TRUE(begun.ok()) << begun.status();
     SendAll(*begun);
     return *begun;
   }
 
-  // The first runs alone; the others gather meanwhile.
+  // The first two run alone; the others gather meanwhile.
   void BeginRows(size_t count) {
-    callers_ = std::vector<Caller>(count + 1);
+    callers_ = std::vector<Caller>(2 + count);
     for (Caller& caller : callers_) executions_.push_back(BeginRow(caller));
-    EXPECT_EQ(device_.pending_runs(), 1u);
+    EXPECT_EQ(device_.pending_runs(), 2u);
+  }
+  void EndFirstTwo() {
+    for (int i = 0; i < 2; ++i) device_.Complete();
   }
 
   void ExpectDone(const std::vector<size_t>& numbers) {
@@ -74,55 +76,55 @@ class ExecutorBatchesTest : public ExecutorTest {
 
 TEST_F(ExecutorBatchesTest, WhatGathersWhileARunGoesOnIsJoined) {
   BeginRows(3);
-  device_.Complete();
+  EndFirstTwo();
   ASSERT_EQ(device_.pending_runs(), 1u);
   GatedDevice::PendingRun run = device_.Take();
   EXPECT_EQ(run.bindings.inputs[0].size_bytes, 4 * 2 * sizeof(float));  // one row is empty
   for (std::byte& byte : run.bindings.outputs[0].bytes()) byte = std::byte{7};
   run.done(RunStatistics{.batch_size = 1});
-  for (size_t i = 1; i <= 3; ++i) {
+  for (size_t i = 2; i <= 4; ++i) {
     const auto output = executions_[i]->output(0);
     EXPECT_EQ(output->buffer->bytes().size(), 2 * sizeof(float));
     EXPECT_EQ(output->buffer->bytes()[0], std::byte{7});
     EXPECT_EQ(executions_[i]->report().batch_size, 3u);
   }
   run = {};
-  ExpectDone({0, 1, 2, 3});
+  ExpectDone({0, 1, 2, 3, 4});
 }
 
 TEST_F(ExecutorBatchesTest, WithoutMemoryForAllEachRunsAlone) {
   BeginRows(3);
-  device_.Complete();
+  EndFirstTwo();
   device_.Fail(absl::ResourceExhaustedError("The device has no memory."));
   EXPECT_EQ(device_.pending_runs(), 3u);
   for (int i = 0; i < 3; ++i) device_.Complete();
-  ExpectDone({0, 1, 2, 3});
+  ExpectDone({0, 1, 2, 3, 4});
 }
 
 TEST_F(ExecutorBatchesTest, OneThatEndsLeavesTheOthers) {
   BeginRows(3);
-  executor_->Cancel(executions_[1], absl::CancelledError("gone"));  // while it gathers
-  device_.Complete();
+  executor_->Cancel(executions_[2], absl::CancelledError("gone"));  // while it gathers
+  EndFirstTwo();
   GatedDevice::PendingRun run = device_.Take();
   EXPECT_EQ(run.bindings.inputs[0].size_bytes, 2 * 2 * sizeof(float));
-  executor_->Cancel(executions_[2], absl::CancelledError("gone"));  // while it runs
+  executor_->Cancel(executions_[3], absl::CancelledError("gone"));  // while it runs
   EXPECT_FALSE(run.abandoned.stop_requested());
   run.done(RunStatistics{.batch_size = 1});
   run = {};
-  EXPECT_TRUE(absl::IsCancelled(callers_[1].status));
   EXPECT_TRUE(absl::IsCancelled(callers_[2].status));
-  ExpectDone({0, 3});
+  EXPECT_TRUE(absl::IsCancelled(callers_[3].status));
+  ExpectDone({0, 1, 4});
 }
 
 TEST_F(ExecutorBatchesTest, ARunThatNobodyWaitsForIsAbandoned) {
   BeginRows(2);
-  device_.Complete();
-  for (const size_t i : {1, 2}) executor_->Cancel(executions_[i], absl::CancelledError("gone"));
+  EndFirstTwo();
+  for (const size_t i : {2, 3}) executor_->Cancel(executions_[i], absl::CancelledError("gone"));
   GatedDevice::PendingRun run = device_.Take();
   EXPECT_TRUE(run.abandoned.stop_requested());
   run.done(absl::CancelledError("The run was abandoned."));
   run = {};
-  ExpectDone({0});
+  ExpectDone({0, 1});
 }
 
 }  // namespace

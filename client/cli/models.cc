@@ -10,6 +10,7 @@
 #include "client/cli/text_table.h"
 #include "client/cli/verbs.h"
 #include "client/model_call.h"
+#include "kernels/base/excerpt.h"
 
 namespace opmill {
 namespace {
@@ -25,10 +26,10 @@ std::string Text(const v1::ListModelsResponse& listed) {
   std::vector<std::vector<std::string>> rows = {{"model", "version", "inputs", "outputs"}};
   std::string reasons;
   for (const v1::ModelInfo& model : listed.models()) {
-    rows.push_back({model.name(), model.ready() ? model.version() : "not ready",
+    rows.push_back({Excerpt(model.name()), model.ready() ? model.version() : "not ready",
                     TensorsText(model.inputs()), TensorsText(model.outputs())});
     if (!model.reason().empty()) {
-      absl::StrAppend(&reasons, "\n", model.name(), ": ", model.reason(), "\n");
+      absl::StrAppend(&reasons, "\n", Excerpt(model.name()), ": ", model.reason(), "\n");
     }
   }
   return absl::StrCat(TextTable(rows, /*align_right=*/false), reasons);

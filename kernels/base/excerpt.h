@@ -8,16 +8,19 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/string_view.h"
+#include "kernels/base/utf8.h"
 
 namespace opmill {
 
 // At most the first `max_bytes` bytes. Escaped, so that no terminal takes it for a command. UTF-8
-// remains UTF-8.
+// remains UTF-8; of other text, every byte that is not ASCII is escaped.
 inline std::string Excerpt(absl::string_view text, size_t max_bytes = 80) {
   const auto continues = [](char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; };
   size_t end = std::min(text.size(), max_bytes);
   while (end < text.size() && end > 0 && continues(text[end])) --end;
-  return absl::Utf8SafeCEscape(text.substr(0, end)) + (end < text.size() ? "..." : "");
+  const absl::string_view part = text.substr(0, end);
+  return (IsUtf8(part) ? absl::Utf8SafeCEscape(part) : absl::CEscape(part)) +
+         (end < text.size() ? "..." : "");
 }
 
 }  // namespace opmill

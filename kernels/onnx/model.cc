@@ -9,6 +9,7 @@
 #include "kernels/base/excerpt.h"
 #include "kernels/onnx/elements.h"
 #include "kernels/onnx/lower_graph.h"
+#include "kernels/onnx/operator_table.h"
 #include "kernels/operators/elementwise/fuse_chains.h"
 
 namespace opmill::onnx {
@@ -20,11 +21,27 @@ absl::StatusOr<ModelTensor> ReadTensor(const std::string& name, const DeclaredTy
         absl::StrCat("The file does not say the type and the number of dimensions of '",
                      Excerpt(name), "', an input or output."));
   }
+  if (ElementBytes(type.element) == 0) {
+    return absl::UnimplementedError(
+        absl::StrCat("The type of '", Excerpt(name), "', an input or output, is ",
+                     ToString(type.element), ", which is not supported."));
+  }
   ModelTensor tensor = {.name = name, .element = type.element};
   for (const Dimension& dimension : *type.dimensions) {
     tensor.sizes.push_back(dimension.size.value_or(-1));
   }
   return tensor;
+}
+
+// An operator that is not known makes no program, whatever the sizes are.
+absl::Status CheckOperators(const std::vector<Node>& nodes) {
+  std::vector<std::string> refusals;
+  for (const Node& node : nodes) {
+    if (node.op == "If" || FindOperator(node.op) != nullptr) continue;
+    refusals.push_back(absl::StrCat(NameOf(node), ": the operator is not supported."));
+  }
+  if (refusals.empty()) return absl::OkStatus();
+  return absl::UnimplementedError(JoinRefusals(refusals));
 }
 
 Tensor OnesOf(ElementType type, const Sizes& sizes) {
@@ -83,13 +100,15 @@ absl::StatusOr<std::shared_ptr<const Model>> Model::Make(Graph graph, const Mode
 
 // Which sizes a model takes is not known where its file leaves them open, so some are tried: with a
 // batch of one, then with the same size everywhere. A model is refused if none of them makes a
-// program, and none is wrong for another reason than that devices do not compute it.
+// program, and none is wrong for another reason than that devices do not compute it. Of the others
+// at least the operators must be known.
 absl::Status Model::CheckKernels() const {
   absl::Status refusal;
   for (const bool has_batch : {true, false}) {
     for (const int64_t size : {32, 1, 8, 512, 2048}) {
       const absl::Status status = ProgramFor(TriedBindings(has_batch ? 1 : size, size)).status();
-      if (status.ok() || absl::IsInvalidArgument(status)) return absl::OkStatus();
+      if (status.ok()) return status;
+      if (absl::IsInvalidArgument(status)) return CheckOperators(graph_.nodes);
       if (refusal.ok()) refusal = status;
     }
   }

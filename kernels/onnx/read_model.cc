@@ -12,6 +12,7 @@
 #include "kernels/base/errors.h"
 #include "kernels/base/excerpt.h"
 #include "kernels/base/half.h"
+#include "kernels/base/utf8.h"
 #include "kernels/base/utf8_path.h"
 #include "kernels/onnx/canonical_form.h"
 #include "kernels/onnx/wire_size.h"
@@ -106,6 +107,7 @@ class Reader {
 
  private:
   absl::Status CheckName(absl::string_view name, absl::string_view what) const {
+    if (!IsUtf8(name)) return Malformed("The name ", Quoted(name), " of ", what, " is not UTF-8.");
     if (name.size() <= limits_.name_bytes) return absl::OkStatus();
     return absl::ResourceExhaustedError(
         absl::StrCat("The name ", Quoted(name), " of ", what, " has ", name.size(),

@@ -93,6 +93,14 @@ class ModelDecoder {
 
   absl::StatusOr<TensorDesc> DecodeInput(size_t position, const ModelTensor& expected) const {
     const std::string path = absl::StrCat(InputPath(position), ".tensor");
+    const auto check_rank = [&](const char* list, int count) {
+      if (static_cast<uint32_t>(count) <= kMaxRank) return absl::OkStatus();
+      const std::string field = absl::StrCat(path, ".", list);
+      return InvalidField(
+          field, absl::StrCat(field, " has ", count, " numbers; the limit is ", kMaxRank, "."));
+    };
+    RETURN_IF_ERROR(check_rank("sizes", input(position).tensor().sizes_size()));
+    RETURN_IF_ERROR(check_rank("strides", input(position).tensor().strides_size()));
     ASSIGN_OR_RETURN(TensorDesc tensor, DecodeTensor(input(position).tensor(), path));
     if (tensor.data_type != expected.data_type) {
       return InvalidField(

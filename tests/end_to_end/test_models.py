@@ -295,6 +295,8 @@ class Models(unittest.TestCase):
                  "inputs[0].tensor.sizes[0] (0) is not at least 1."),
                 (change(tensor=x.astype(np.int32)), inputs, {}, "model.inputs[0].tensor.data_type",
                  "The input x of made is FLOAT32, not INT32."),
+                (changed(lambda m: m.inputs[0].tensor.sizes.extend([1] * 2000)), inputs, {},
+                 "model.inputs[0].tensor.sizes", "inputs[0].tensor.sizes has 2002 numbers; the limit is 8."),
                 (changed(lambda m: m.inputs[0].tensor.strides.extend([1, 2])), inputs, {},
                  "model.inputs[0].tensor.strides",
                  "inputs[0].tensor.strides is [1,2]; models take packed tensors, which need none."),

@@ -76,6 +76,25 @@ TEST(Model, SaysWhatTheFileSays) {
       "The file does not say the type and the number of dimensions of 'y', an input or output.");
 }
 
+std::string RefusalOf(const std::string& text) {
+  return std::string(Model::Make(ReadModel(ModelBytes(text)).value()).status().message());
+}
+
+TEST(Model, RefusesTypesThatNoTensorHas) {
+  std::string bfloat16 = OpenText("output", "y");
+  bfloat16.replace(bfloat16.find("elem_type: 1"), 12, "elem_type: 16");
+  EXPECT_EQ(RefusalOf(OpenText("input", "x") + NodeText("Relu", "x", "y") + bfloat16),
+            "The type of 'y', an input or output, is an unknown type, which is not supported.");
+}
+
+TEST(Model, RefusesUnknownOperatorsAlsoIfNoTriedSizeFits) {
+  EXPECT_EQ(RefusalOf(OpenText("input", "x") +
+                      " initializer { name: 'c' data_type: 1 dims: 3 float_data: [1, 2, 3] }" +
+                      NodeText("Add", "x,c", "a") + NodeText("Relu2", "a", "y") +
+                      OpenText("output", "y")),
+            "Node 'y' (Relu2): the operator is not supported.");
+}
+
 // The rows from 100 on.
 TEST(Model, IsServedIfSomeSizeFits) {
   const auto model =

@@ -115,6 +115,8 @@ TEST(ReadModel, LimitsNodesNamesAndNesting) {
   EXPECT_EQ(Refusal(ModelBytes(kRelu), {.nodes = 0}), "The model has more than 0 nodes.");
   EXPECT_EQ(Refusal(ModelBytes(InputText("abcde", {1}) + OutputText("abcde")), {.name_bytes = 4}),
             "The name 'abcde' of an input has 5 bytes, more than the limit (4).");
+  EXPECT_EQ(Refusal(ModelBytes(InputText("x", {1}) + NodeText("Ge\\xffm", "x", "y"))),
+            "The name 'Ge\\377m' of an operator is not UTF-8.");
   std::string graph = NodeText("Identity", "x", "z0") + OutputText("z0");
   for (int depth = 1; depth < 12; ++depth) {
     const std::string branch =

@@ -113,7 +113,7 @@ class Model(Generic[ResultT]):
         takes, gives = (", ".join(map(str, each)) for each in (self.inputs, self.outputs))
         return f"<opmill.Model {self.name} version {self.version}: {takes} -> {gives}>"
 
-    def __call__(self, *inputs: ArrayLike, **named: Any) -> ResultT:
+    def __call__(self, /, *inputs: ArrayLike, **named: Any) -> ResultT:
         # An input that is named like an option is the input.
         names = [tensor.name for tensor in self.inputs]
         options = {name: named.pop(name) for name in _OPTIONS if name in named and name not in names}

@@ -62,7 +62,7 @@ class SingleExecutionCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
   virtual absl::Status Decode(grpc::ByteBuffer& message, ExecutionRequest& begin) = 0;
   // Makes the program of `begin` on another thread, then calls `done`, once.
   virtual void MakeProgram(ExecutionRequest& /*begin*/,
-                           std::function<void(const absl::Status&)> done) {
+                           const std::function<void(const absl::Status&)>& done) {
     done(absl::InternalError("The request has no program."));
   }
   // Ends MakeProgram with this error, unless it has ended. Called by any thread, at any time.

@@ -60,7 +60,7 @@ bool CanJoin(const Execution& execution, const CompiledProgram& joined, uint32_t
 absl::StatusOr<std::shared_ptr<JoinedRun>> JoinedRun::Create(Device& device,
                                                              const CompiledProgram& compiled,
                                                              std::vector<JoinedMember> members) {
-  const std::shared_ptr<JoinedRun> run(new JoinedRun(std::move(members)));
+  std::shared_ptr<JoinedRun> run(new JoinedRun(std::move(members)));
   ASSIGN_OR_RETURN(
       run->bindings_.inputs,
       Allocate(device, RequiredBytes(compiled.program(), ValueKind::kInput), Residency::kUpload));

@@ -50,7 +50,7 @@ ModelPrograms::ModelPrograms(Executor& executor, uint64_t max_waits)
 absl::StatusOr<std::shared_ptr<ModelPrograms::Wait>> ModelPrograms::Make(
     const std::shared_ptr<const onnx::Model>& model, const onnx::InputBindings& bindings,
     const std::shared_ptr<CallerAccount>& caller, absl::Time deadline, Done done) {
-  const auto wait = std::make_shared<Wait>();
+  auto wait = std::make_shared<Wait>();
   bool starts = false;
   {
     const absl::MutexLock lock(&mutex_);

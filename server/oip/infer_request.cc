@@ -190,7 +190,7 @@ absl::Status InferRequest::BindGraph(const std::vector<TensorDesc>& inputs,
 
 void InferRequest::MakeProgram(ModelPrograms& programs, const SharedMemory& memory,
                                Executor& executor, ExecutionRequest& begin,
-                               std::function<void(const absl::Status&)> done) {
+                               const std::function<void(const absl::Status&)>& done) {
   const std::shared_ptr<CallerAccount> caller = executor.AccountOf(begin.origin);
   absl::StatusOr<std::shared_ptr<ModelPrograms::Wait>> wait = programs.Make(
       model_->graph, bindings_, caller, begin.deadline,

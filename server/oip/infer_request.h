@@ -42,7 +42,7 @@ class InferRequest {
   // Sets the program of `begin`, then calls `done`, once, on any thread; with an error if there is
   // no program, at the deadline, or after CancelProgram. The request must live until this returns.
   void MakeProgram(ModelPrograms& programs, const SharedMemory& memory, Executor& executor,
-                   ExecutionRequest& begin, std::function<void(const absl::Status&)> done)
+                   ExecutionRequest& begin, const std::function<void(const absl::Status&)>& done)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Thread-safe, even before Decode.
   void CancelProgram(ModelPrograms& programs, const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);

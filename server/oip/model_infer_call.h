@@ -29,8 +29,8 @@ class ModelInferCall final : public SingleExecutionCall {
     return request_.Decode(message, models_, memory_, begin);
   }
   void MakeProgram(ExecutionRequest& begin,
-                   std::function<void(const absl::Status&)> done) override {
-    request_.MakeProgram(programs_, memory_, executor_, begin, std::move(done));
+                   const std::function<void(const absl::Status&)>& done) override {
+    request_.MakeProgram(programs_, memory_, executor_, begin, done);
   }
   void CancelProgram(const absl::Status& why) override { request_.CancelProgram(programs_, why); }
   void SendInputs(Executor& executor, const std::shared_ptr<Execution>& execution) override {

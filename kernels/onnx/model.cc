@@ -107,7 +107,7 @@ absl::Status Model::CheckKernels() const {
   for (const bool has_batch : {true, false}) {
     for (const int64_t size : {32, 1, 8, 512, 2048}) {
       const absl::Status status = ProgramFor(TriedBindings(has_batch ? 1 : size, size)).status();
-      if (status.ok()) return status;
+      if (status.ok()) return absl::OkStatus();
       if (absl::IsInvalidArgument(status)) return CheckOperators(graph_.nodes);
       if (refusal.ok()) refusal = status;
     }

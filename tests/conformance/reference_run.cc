@@ -10,8 +10,6 @@
 #include "gtest/gtest.h"
 #include "kernels/base/errors.h"
 #include "kernels/d3d12/d3d12_device.h"
-#include "kernels/descriptor/attribute_text.h"
-#include "kernels/descriptor/validate.h"
 #include "kernels/operators/operator_plan.h"
 #include "kernels/operators/operator_reference.h"
 
@@ -28,28 +26,6 @@ bool Accepts(DataType type, double want, double got, double error) {
 }
 
 }  // namespace
-
-OperatorDesc DescOf(const OperatorSchema& schema, std::vector<TensorDesc> inputs,
-                    const std::vector<NamedValue>& attributes,
-                    std::vector<std::optional<TensorDesc>> outputs) {
-  OperatorDesc desc = {
-      .schema = &schema, .inputs = std::move(inputs), .outputs = std::move(outputs)};
-  desc.outputs.resize(schema.outputs.size());
-  for (const AttributeSchema& attribute : schema.attributes) {
-    const auto given =
-        std::find_if(attributes.begin(), attributes.end(),
-                     [&](const NamedValue& each) { return each.name == attribute.name; });
-    desc.attributes.push_back(given != attributes.end() ? given->value
-                                                        : DefaultOf(attribute).value());
-  }
-  return desc;
-}
-
-OperatorDesc ValidDesc(const OperatorSchema& schema, std::vector<TensorDesc> inputs,
-                       const std::vector<NamedValue>& attributes,
-                       std::vector<std::optional<TensorDesc>> outputs) {
-  return Validate(DescOf(schema, std::move(inputs), attributes, std::move(outputs))).value();
-}
 
 TensorValues ValuesFor(const OperatorDesc& validated, ValuePattern pattern, uint64_t seed) {
   TensorValues values;

@@ -14,24 +14,11 @@
 #include "kernels/engine/device.h"
 #include "kernels/reference/element_access.h"
 #include "tests/conformance/values.h"
+#include "tests/support/programs.h"
 
 namespace opmill {
 
 using TensorValues = std::vector<std::vector<std::byte>>;
-
-// An attribute by its name; the others have their defaults.
-struct NamedValue {
-  absl::string_view name;
-  AttributeValue value;
-};
-// Crashes unless the descriptor is valid.
-OperatorDesc ValidDesc(const OperatorSchema& schema, std::vector<TensorDesc> inputs,
-                       const std::vector<NamedValue>& attributes,
-                       std::vector<std::optional<TensorDesc>> outputs = {});
-// Not validated.
-OperatorDesc DescOf(const OperatorSchema& schema, std::vector<TensorDesc> inputs,
-                    const std::vector<NamedValue>& attributes,
-                    std::vector<std::optional<TensorDesc>> outputs = {});
 
 TensorValues ValuesFor(const OperatorDesc& validated, ValuePattern pattern, uint64_t seed);
 TensorValues ReferenceResults(const OperatorDesc& validated, const TensorValues& inputs);

@@ -12,11 +12,10 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/cpu/device/cpu_device.h"
-#include "kernels/descriptor/attribute_text.h"
 #include "kernels/operators/elementwise/element_wise.h"
 #include "kernels/operators/elementwise/fuse_chains.h"
 #include "kernels/operators/matrix/matrix_desc.h"
-#include "tests/conformance/values.h"
+#include "tests/kernels/random_program.h"
 #include "tests/support/programs.h"
 
 namespace opmill {
@@ -31,27 +30,12 @@ TensorDesc Floats(std::vector<uint32_t> sizes, std::vector<uint32_t> strides = {
 
 uint32_t Add(ProgramBuilder& b, Op op, const std::vector<TensorDesc>& tensors,
              std::vector<ProgramView> values) {
-  OperatorDesc desc = {.schema = &SchemaOf(op), .inputs = tensors, .outputs = {{}}};
-  for (const AttributeSchema& attribute : desc.schema->attributes) {
-    desc.attributes.push_back(DefaultOf(attribute).value());
-  }
-  return b.Add(desc, std::move(values))[0];
+  return b.Add(DescOf(SchemaOf(op), tensors, {}), std::move(values))[0];
 }
 uint32_t Add(ProgramBuilder& b, Op op, const std::vector<uint32_t>& values) {
   std::vector<TensorDesc> tensors;
   for (const uint32_t value : values) tensors.push_back(b.tensor(value));
   return Add(b, op, tensors, {values.begin(), values.end()});
-}
-
-std::vector<TensorBytes> InputsOf(const Program& program) {
-  std::vector<TensorBytes> inputs;
-  for (const ProgramValue& value : program.values) {
-    if (value.kind != ValueKind::kInput) continue;
-    inputs.push_back(MakeValues(ValuePattern::kNumbers, value.tensor.data_type,
-                                RequiredBytes(value.tensor), value.tensor.sizes.back(),
-                                1 + inputs.size()));
-  }
-  return inputs;
 }
 
 // The program with its input `value` as a constant.
@@ -82,7 +66,7 @@ std::vector<TensorBytes> RunOn(const Program& program, const std::vector<TensorB
 // if `weights` is a constant.
 void ExpectKernels(size_t kernels, const ProgramBuilder& builder, uint32_t weights) {
   const Program program = *Validate(builder.program());
-  std::vector<TensorBytes> inputs = InputsOf(program);
+  std::vector<TensorBytes> inputs = RandomInputs(program, 1);
   const std::unique_ptr<Device> device = CreateCpuDevice({.threads = 1});
   const auto expected = RunNodeByNode(*device, program, inputs);
   ASSERT_TRUE(expected.ok()) << expected.status();
@@ -201,7 +185,7 @@ TEST(CpuPlan, WhatIsComputedFromConstantsIsKept) {
   const uint32_t scaled =
       Add(b, Op::kMultiply, {b.tensor(numbers), Floats({30, 44}, {0, 1})}, {numbers, scale});
   const Program program = *Validate(b.Return(Gemm(b, a, scaled)).program());
-  std::vector<TensorBytes> inputs = InputsOf(program);
+  std::vector<TensorBytes> inputs = RandomInputs(program, 1);
   const std::vector<TensorBytes> expected = RunOn(program, inputs, 1);
   const Program kept = WithConstant(WithConstant(program, scale, inputs), weights, inputs);
   const CpuPlan plan = MakeCpuPlan(FuseChains(kept));

@@ -8,11 +8,10 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "kernels/descriptor/attribute_text.h"
 #include "kernels/operators/elementwise/element_wise.h"
 #include "kernels/operators/reduction/reduction_desc.h"
 #include "tests/conformance/random.h"
-#include "tests/conformance/values.h"
+#include "tests/kernels/random_program.h"
 #include "tests/support/programs.h"
 #include "tests/support/test_devices.h"
 
@@ -27,30 +26,16 @@ TensorDesc Floats(std::vector<uint32_t> sizes, std::vector<uint32_t> strides = {
 
 // With default attributes.
 uint32_t Add(ProgramBuilder& b, Op op, std::vector<uint32_t> values) {
-  OperatorDesc desc = {.schema = &SchemaOf(op), .outputs = {{}}};
-  for (const uint32_t value : values) desc.inputs.push_back(b.tensor(value));
-  for (const AttributeSchema& attribute : desc.schema->attributes) {
-    desc.attributes.push_back(DefaultOf(attribute).value());
-  }
-  return b.Add(desc, {values.begin(), values.end()})[0];
-}
-
-std::vector<TensorBytes> InputsOf(const Program& program) {
-  std::vector<TensorBytes> inputs;
-  for (const ProgramValue& value : program.values) {
-    if (value.kind != ValueKind::kInput) continue;
-    inputs.push_back(MakeValues(ValuePattern::kNumbers, value.tensor.data_type,
-                                RequiredBytes(value.tensor), value.tensor.sizes.back(),
-                                1 + inputs.size()));
-  }
-  return inputs;
+  std::vector<TensorDesc> tensors;
+  for (const uint32_t value : values) tensors.push_back(b.tensor(value));
+  return b.Add(DescOf(SchemaOf(op), std::move(tensors), {}), {values.begin(), values.end()})[0];
 }
 
 // On every device the same bytes as before. Returns the number of nodes after.
 size_t Fuse(const ProgramBuilder& builder) {
   const Program program = *Validate(builder.program());
   const Program fused = FuseChains(program);
-  const std::vector<TensorBytes> inputs = InputsOf(program);
+  const std::vector<TensorBytes> inputs = RandomInputs(program, 1);
   for (const std::string& name : TestDevices()) {
     const auto device = OpenTestDevice(name);
     if (!device.ok() && !RequiresDevices()) continue;

@@ -5,9 +5,33 @@
 #include <utility>
 
 #include "kernels/base/errors.h"
+#include "kernels/descriptor/attribute_text.h"
+#include "kernels/descriptor/operator_schema.h"
 #include "kernels/descriptor/validate.h"
 
 namespace opmill {
+
+OperatorDesc DescOf(const OperatorSchema& schema, std::vector<TensorDesc> inputs,
+                    const std::vector<NamedValue>& attributes,
+                    std::vector<std::optional<TensorDesc>> outputs) {
+  OperatorDesc desc = {
+      .schema = &schema, .inputs = std::move(inputs), .outputs = std::move(outputs)};
+  desc.outputs.resize(schema.outputs.size());
+  for (const AttributeSchema& attribute : schema.attributes) {
+    const auto given =
+        std::find_if(attributes.begin(), attributes.end(),
+                     [&](const NamedValue& each) { return each.name == attribute.name; });
+    desc.attributes.push_back(given != attributes.end() ? given->value
+                                                        : DefaultOf(attribute).value());
+  }
+  return desc;
+}
+
+OperatorDesc ValidDesc(const OperatorSchema& schema, std::vector<TensorDesc> inputs,
+                       const std::vector<NamedValue>& attributes,
+                       std::vector<std::optional<TensorDesc>> outputs) {
+  return Validate(DescOf(schema, std::move(inputs), attributes, std::move(outputs))).value();
+}
 
 absl::StatusOr<std::vector<TensorBytes>> RunOperator(Device& device, const OperatorDesc& desc,
                                                      const TensorBytes& input, FeatureLevel level) {

@@ -1,19 +1,35 @@
-// Runs operators, and builds programs and runs them as a whole and node by node.
+// Describes and runs operators, and builds programs and runs them as a whole and node by node.
 #ifndef OPMILL_TESTS_SUPPORT_PROGRAMS_H_
 #define OPMILL_TESTS_SUPPORT_PROGRAMS_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "kernels/descriptor/feature_levels.h"
 #include "kernels/descriptor/operator_desc.h"
 #include "kernels/engine/device.h"
 #include "kernels/program/program.h"
 
 namespace opmill {
+
+// An attribute by its name; the others have their defaults.
+struct NamedValue {
+  absl::string_view name;
+  AttributeValue value;
+};
+// Crashes unless the descriptor is valid.
+OperatorDesc ValidDesc(const OperatorSchema& schema, std::vector<TensorDesc> inputs,
+                       const std::vector<NamedValue>& attributes,
+                       std::vector<std::optional<TensorDesc>> outputs = {});
+// Not validated.
+OperatorDesc DescOf(const OperatorSchema& schema, std::vector<TensorDesc> inputs,
+                    const std::vector<NamedValue>& attributes,
+                    std::vector<std::optional<TensorDesc>> outputs = {});
 
 using TensorBytes = std::vector<std::byte>;
 

@@ -83,7 +83,8 @@ void ThreadPool::RunTasks(const Job& job) {
       if (count == 0) {
         job->has_ended_ = true;
         const absl::MutexLock lock(&mutex_);
-        Remove(job);
+        std::erase(jobs_, job);
+        job_count_ = jobs_.size();
         if (closing_) changed_.SignalAll();
         return;
       }
@@ -134,11 +135,6 @@ ThreadPool::Job ThreadPool::TakeJob() {
   if (found == jobs_.end()) return nullptr;
   std::rotate(found, found + 1, jobs_.end());
   return jobs_.back();
-}
-
-void ThreadPool::Remove(const Job& job) {
-  std::erase(jobs_, job);
-  job_count_ = jobs_.size();
 }
 
 void ThreadPool::Wake(uint64_t threads) {

@@ -56,7 +56,6 @@ class ThreadPool {
   bool WaitsShortlyFor(const PoolJob& job) const;
   Job NextJob() ABSL_LOCKS_EXCLUDED(mutex_);  // null: the pool closes
   Job TakeJob() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Remove(const Job& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Wake(uint64_t threads) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   absl::Mutex mutex_;

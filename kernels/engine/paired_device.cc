@@ -25,7 +25,7 @@ class PairedProgram : public CompiledProgram {
   // `on_first` is null for a small program, and for one that was compiled during a loss.
   PairedProgram(const Program& program, std::shared_ptr<const CompiledProgram> on_first,
                 std::shared_ptr<const CompiledProgram> on_standby, bool is_small)
-      : CompiledProgram(program, CostOf(on_first.get(), *on_standby)),
+      : CompiledProgram(program, CostOf(on_first.get(), *on_standby, is_small)),
         on_standby_(std::move(on_standby)),
         is_small_(is_small),
         on_first_(std::move(on_first)) {}
@@ -47,9 +47,11 @@ class PairedProgram : public CompiledProgram {
   bool is_small() const { return is_small_; }
 
  private:
-  static ProgramCost CostOf(const CompiledProgram* on_first, const CompiledProgram& on_standby) {
+  static ProgramCost CostOf(const CompiledProgram* on_first, const CompiledProgram& on_standby,
+                            bool is_small) {
     ProgramCost cost = on_standby.cost();
     cost.incremental_bytes = 0;
+    if (!is_small) cost.rounding = 0;  // the first device computes it, as long as there is one
     if (on_first == nullptr) return cost;
     cost.kept_bytes += on_first->cost().kept_bytes;
     cost.scratch_bytes = std::max(cost.scratch_bytes, on_first->cost().scratch_bytes);

@@ -120,6 +120,13 @@ TEST(CpuPlan, AChainOfTheSameElementsInOtherSizesFollows) {
   ExpectKernels(1, b.Return(Add(b, Op::kAbs, {Floats({4, 8, 24})}, {product})), w);
 }
 
+TEST(CpuPlan, OneChainFollowsAProduct) {
+  ProgramBuilder b;
+  const uint32_t w = b.Input(Floats({30, 24}));
+  const uint32_t x = Add(b, Op::kSigmoid, {Gemm(b, b.Input(Floats({20, 30})), w)});
+  ExpectKernels(2, b.Return(Add(b, Op::kNegate, {Floats({4, 5, 24})}, {x})), w);
+}
+
 TEST(CpuPlan, ATransposedOrSharedResultHasAKernelOfItsOwn) {
   ProgramBuilder transposed;
   const uint32_t a = transposed.Input(Floats({20, 30}));

@@ -252,8 +252,9 @@ class CpuDevice : public Device {
  public:
   explicit CpuDevice(const CpuDeviceOptions& options)
       : options_(options),
-        buffers_(std::make_shared<HostBuffers>(options.max_buffer_bytes, options.max_idle_bytes)),
-        arenas_(std::make_shared<HostBuffers>(UINT64_MAX, options.max_idle_bytes)),
+        buffers_(std::make_shared<HostBuffers>(options.max_buffer_bytes,
+                                               options.max_idle_bytes - IdleOfArenas(options))),
+        arenas_(std::make_shared<HostBuffers>(UINT64_MAX, IdleOfArenas(options))),
         threads_(options.threads != 0 ? options.threads : UsableProcessors()),
         pool_(threads_) {
     info_.name = ProcessorName();
@@ -327,6 +328,11 @@ class CpuDevice : public Device {
   }
 
  private:
+  // Its part of max_idle_bytes.
+  static uint64_t IdleOfArenas(const CpuDeviceOptions& options) {
+    return options.max_idle_bytes / 8;
+  }
+
   const CpuDeviceOptions options_;
   const std::shared_ptr<HostBuffers> buffers_;
   const std::shared_ptr<HostBuffers> arenas_;

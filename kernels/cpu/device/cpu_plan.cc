@@ -7,8 +7,8 @@
 #include "absl/hash/hash.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "kernels/base/rounding.h"
 #include "kernels/cpu/device/sliced_program.h"
+#include "kernels/cpu/task_memory.h"
 #include "kernels/descriptor/operator_schema.h"
 #include "kernels/operators/elementwise/chain_ranges.h"
 #include "kernels/operators/elementwise/element_wise_chain.h"
@@ -123,11 +123,10 @@ class ConstantKeeper {
   void Compute(size_t n) {
     ProgramNode& node = program_.nodes[n];
     const CpuProgram& work = *works_[n];
-    std::vector<Line> output(
-        CeilDiv(RequiredBytes(program_.values[node.outputs[0]].tensor), uint64_t{sizeof(Line)}));
-    std::vector<Line> scratch(CeilDiv(work.scratch_bytes(), uint64_t{sizeof(Line)}) + 1);
-    RunBuffers buffers = {.scratch = scratch[0].bytes};
-    buffers.outputs[0] = output[0].bytes;
+    TaskMemory::Scope memory;
+    std::byte* const output = memory.Take(RequiredBytes(program_.values[node.outputs[0]].tensor));
+    RunBuffers buffers = {.scratch = memory.Take(work.scratch_bytes())};
+    buffers.outputs[0] = output;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       buffers.inputs[i] =
           program_.values[node.inputs[i].value].constant->data() +
@@ -136,14 +135,10 @@ class ConstantKeeper {
     for (size_t phase = 0; phase < work.phases().size(); ++phase) {
       for (uint64_t task = 0; task < work.phases()[phase]; ++task) work.Run(phase, task, buffers);
     }
-    for (const Reader& reader : readers_[node.outputs[0]]) Keep(reader, output[0].bytes);
+    for (const Reader& reader : readers_[node.outputs[0]]) Keep(reader, output);
     works_[n] = nullptr;
     node = {};
   }
-
-  struct alignas(64) Line {
-    std::byte bytes[64];
-  };
 
   Program& program_;
   std::vector<std::unique_ptr<CpuProgram>>& works_;

@@ -140,17 +140,6 @@ void MakeLinesLong(ConvolutionShape& shape) {
   });
 }
 
-// One pixel per channel: the transposed product has one row, and reads the filter as it is.
-void TransposeColumn(ProductWork& work) {
-  if (work.columns != 1 || work.rows == 1 || work.image.has_value()) return;
-  std::swap(work.a, work.b);
-  std::swap(work.rows, work.columns);
-  work.output_columns = {{work.columns, {work.output_row_stride}}};
-  work.output_row_stride = 0;
-  if (work.addend.has_value()) std::swap(work.addend->row_stride, work.addend->column_stride);
-  for (auto& dim : work.batches) std::swap(dim.strides[kProductA], dim.strides[kProductB]);
-}
-
 }  // namespace
 
 std::unique_ptr<CpuProgram> CpuConvolution(const OperatorDesc& operator_desc) {
@@ -173,7 +162,7 @@ std::unique_ptr<CpuProgram> CpuConvolution(const OperatorDesc& operator_desc) {
         ProductWork work = WorkOf(shape, {&z, &y, &x});
         work.is_half = desc.input.data_type == DataType::kFloat16;
         if (desc.bias.has_value()) work.addend = {.row_stride = shape.bias_stride};
-        TransposeColumn(work);
+        TransposeColumn(work);  // one pixel per channel: the filter is read as it is
         works.push_back(std::move(work));
       }
     }

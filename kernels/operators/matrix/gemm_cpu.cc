@@ -48,15 +48,7 @@ std::unique_ptr<CpuProgram> CpuGemm(const OperatorDesc& operator_desc) {
     work.addend = {.row_stride = c.row_stride, .column_stride = c.column_stride};
   }
   MergeBatches(work);
-  if (work.columns == 1 && work.rows > 1 && !work.is_batched) {
-    // The transposed product, so that its one row is the short side.
-    std::swap(work.a, work.b);
-    std::swap(work.rows, work.columns);
-    work.output_row_stride = output.column_stride;
-    work.output_columns = {{work.columns, {output.row_stride}}};
-    if (work.addend.has_value()) std::swap(work.addend->row_stride, work.addend->column_stride);
-    for (auto& dim : work.batches) std::swap(dim.strides[kProductA], dim.strides[kProductB]);
-  }
+  if (!work.is_batched) TransposeColumn(work);
   std::vector<ProductWork> works;
   works.push_back(std::move(work));
   return MakeProductProgram(std::move(works));

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "kernels/base/rounding.h"
 #include "kernels/operators/matrix/product_cut.h"
@@ -87,6 +88,16 @@ void PlacePackedA(const ProductWork& work, ProductCut& cut, uint64_t& scratch) {
 uint64_t ColumnPartsOf(const ProductWork& work, const ProductCut& cut) {
   if (cut.method == ProductMethod::kLines) return work.image->axes[0].outputs * cut.bands;
   return CeilDiv(work.columns, cut.columns);
+}
+
+void TransposeColumn(ProductWork& work) {
+  if (work.columns != 1 || work.rows == 1 || work.image.has_value()) return;
+  std::swap(work.a, work.b);
+  std::swap(work.rows, work.columns);
+  work.output_columns = {{work.columns, {work.output_row_stride}}};
+  work.output_row_stride = 0;
+  if (work.addend.has_value()) std::swap(work.addend->row_stride, work.addend->column_stride);
+  for (auto& dim : work.batches) std::swap(dim.strides[kProductA], dim.strides[kProductB]);
 }
 
 uint64_t CopiesOf(const ProductWork& work, ProductTensor tensor) {

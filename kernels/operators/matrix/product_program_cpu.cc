@@ -74,10 +74,10 @@ class ProductProgram : public CpuProgram {
     }
   }
 
-  // Rows of a task must be adjacent elements.
+  // One, and rows of a task must be adjacent elements.
   bool Follow(std::unique_ptr<const CpuFollower>& follower) override {
     const Dims<1>& columns = works_[0].output_columns;
-    if (works_.size() > 1 || columns.size() > 1 ||
+    if (follower_ != nullptr || works_.size() > 1 || columns.size() > 1 ||
         (columns[0].strides[0] != 1 && columns[0].size > 1)) {
       return false;
     }

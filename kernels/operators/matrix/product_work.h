@@ -68,6 +68,9 @@ struct ProductWork {
   Dims<1> output_columns;  // row-major, at least one; their sizes multiply to `columns`
 };
 
+// The product with one column is the transposed one with one row, which is the short side.
+void TransposeColumn(ProductWork& work);
+
 // Computes all of them; they write different elements.
 std::unique_ptr<CpuProgram> MakeProductProgram(std::vector<ProductWork> works);
 

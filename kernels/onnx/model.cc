@@ -1,6 +1,7 @@
 #include "kernels/onnx/model.h"
 
 #include <algorithm>
+#include <new>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
@@ -151,8 +152,13 @@ absl::StatusOr<std::shared_ptr<const ModelProgram>> Model::ProgramFor(
     const absl::MutexLock lock(&mutex_);
     if (auto kept = FindKept(key); kept != nullptr) return kept;
   }
-  ASSIGN_OR_RETURN(ModelProgram made, MakeProgram(bindings));
-  auto program = std::make_shared<const ModelProgram>(std::move(made));
+  std::shared_ptr<const ModelProgram> program;
+  try {
+    ASSIGN_OR_RETURN(ModelProgram made, MakeProgram(bindings));
+    program = std::make_shared<const ModelProgram>(std::move(made));
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError("The server has no memory for the program of the model.");
+  }
   const absl::MutexLock lock(&mutex_);
   programs_.emplace_front(std::move(key), program);
   if (programs_.size() > limits_.programs) programs_.pop_back();

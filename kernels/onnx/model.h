@@ -63,7 +63,8 @@ class Model {
   std::shared_ptr<const ModelProgram> FindProgram(const InputBindings& bindings) const
       ABSL_LOCKS_EXCLUDED(mutex_);
   // The same; makes it if necessary, which may take a second. Errors are those of Specialize,
-  // LowerGraph and Validate; ResourceExhausted if its constants exceed the limit.
+  // LowerGraph and Validate; ResourceExhausted if its constants exceed the limit, or the
+  // memory.
   absl::StatusOr<std::shared_ptr<const ModelProgram>> ProgramFor(
       const InputBindings& bindings) const ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -30,13 +30,13 @@ constexpr char kSharedOutputs[] = "shared_outputs";
 using Ranges = google::protobuf::RepeatedPtrField<v1::SharedMemoryRange>;
 using CheckRange = absl::Status(const TensorDesc&, const SharedRange&, absl::string_view);
 
-std::string NameOf(const ExecutionRequest& request) {
-  return request.model != nullptr ? request.model->model->name
-                                  : std::string(OperatorName(*request.desc()));
+absl::string_view NameOf(const ExecutionRequest& request) {
+  if (request.model == nullptr) return OperatorName(*request.desc());
+  return request.model->model->name;
 }
 
 absl::Status CheckCount(const Ranges& ranges, absl::string_view field, size_t tensors,
-                        const std::string& name) {
+                        absl::string_view name) {
   if (static_cast<size_t>(ranges.size()) == tensors) return absl::OkStatus();
   return InvalidField(field, absl::StrCat(field, " has ", ranges.size(), " ranges; ", name,
                                           " needs ", tensors, "."));
@@ -62,7 +62,7 @@ bool IsSent(const Ranges& ranges, size_t input) {
 }
 
 absl::Status CheckSentCount(const Ranges& ranges, size_t given, size_t sent,
-                            const std::string& name) {
+                            absl::string_view name) {
   if (given == sent) return absl::OkStatus();
   if (ranges.empty()) {
     return InvalidField(
@@ -111,7 +111,7 @@ absl::Status ExecuteCall::Decode(grpc::ByteBuffer& message, ExecutionRequest& be
 }
 
 absl::Status ExecuteCall::DecodeSources(const Ranges& ranges, ExecutionRequest& begin) {
-  const std::vector<TensorDesc> inputs = InputsOf(begin);
+  const std::vector<TensorDesc>& inputs = InputsOf(begin);
   if (!ranges.empty()) {
     RETURN_IF_ERROR(CheckCount(ranges, kSharedInputs, inputs.size(), NameOf(begin)));
     begin.sources.resize(begin.InputTensors().size());

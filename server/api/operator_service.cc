@@ -55,7 +55,7 @@ void EncodeCompiled(const ExecutionRequest& request, const CachedOperator& found
     EncodeOutputs(*request.model, outputs, to);
   }
   uint64_t input_bytes = 0;
-  const std::vector<TensorDesc> inputs = InputsOf(request);
+  const std::vector<TensorDesc>& inputs = InputsOf(request);
   for (size_t i = 0; i < inputs.size(); ++i) {
     const uint32_t place = ProgramInputOf(request, static_cast<uint32_t>(i));
     const bool is_sent = place != RequestedModel::kInProgram;

@@ -40,8 +40,8 @@ absl::Status DecodeProgram(const Request& request, const ModelTable& models, Exe
 }
 
 // In the order of the request, which is that of the program for an operator.
-inline std::vector<TensorDesc> InputsOf(const ExecutionRequest& request) {
-  return request.model == nullptr ? request.InputTensors() : request.model->inputs;
+inline const std::vector<TensorDesc>& InputsOf(const ExecutionRequest& request) {
+  return request.model == nullptr ? request.op->inputs : request.model->inputs;
 }
 
 // The input of the program that an input of the request is; RequestedModel::kInProgram for a value.

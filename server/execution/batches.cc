@@ -1,7 +1,6 @@
 #include "server/execution/batches.h"
 
 #include <algorithm>
-#include <bit>
 #include <optional>
 #include <vector>
 
@@ -44,7 +43,8 @@ class BatchGroup {
         model_(spec.model),
         bindings_(spec.bindings),
         options_(spec.options),
-        queue_(Limited(spec.options, row_bytes)) {}
+        limited_(Limited(spec.options, row_bytes)),
+        queue_(limited_) {}
 
  private:
   friend struct Batch;
@@ -53,7 +53,8 @@ class BatchGroup {
   Batches& batches_;
   const std::weak_ptr<const onnx::Model> model_;  // an unloaded model is not kept
   const onnx::InputBindings bindings_;
-  const BatchOptions options_;
+  const BatchOptions options_;  // of the model
+  const BatchOptions limited_;
   absl::Mutex mutex_;
   BatchQueue queue_ ABSL_GUARDED_BY(mutex_);
   // Of Advance, if no other event comes before.
@@ -133,7 +134,7 @@ std::shared_ptr<Batch> Batches::MakeBatch(const std::shared_ptr<BatchGroup>& gro
   if (members.size() == 1) return batch;
   uint32_t rows = 0;
   for (const auto& member : members) rows += member->request().rows;
-  const uint32_t joined_rows = JoinedRows(rows, group->options_.max_rows);
+  const uint32_t joined_rows = JoinedRows(rows, group->limited_.max_rows);
   std::shared_ptr<const CompiledProgram> joined = FindJoined(group, joined_rows);
   if (joined == nullptr) return batch;
   for (const auto& member : members) {
@@ -149,7 +150,6 @@ std::shared_ptr<Batch> Batches::MakeBatch(const std::shared_ptr<BatchGroup>& gro
     }
   }
   batch->joined = std::move(joined);
-  batch->rows = joined_rows;
   batch->members = members;
   return batch;
 }

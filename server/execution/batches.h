@@ -41,7 +41,6 @@ struct Batch {
   std::shared_ptr<BatchGroup> group;
   std::vector<std::shared_ptr<Execution>> members;  // of a joined run, until it starts
   std::shared_ptr<const CompiledProgram> joined;    // null: each runs for itself
-  uint32_t rows = 0;                                // of the joined program
   std::atomic<bool> has_started = false;
 };
 

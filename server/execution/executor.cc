@@ -332,6 +332,7 @@ void Executor::Start(const std::shared_ptr<Execution>& execution,
                      std::shared_ptr<const CompiledProgram> compiled, Bindings bindings) {
   if (compiled == nullptr) {
     waiting_.RunEnded(*execution);
+    LeaveBatch(*execution);
     waiting_.CallbackEnded();
     return;
   }
@@ -396,8 +397,8 @@ void Executor::JoinedRunEnded(JoinedRun& run, const absl::StatusOr<RunStatistics
     }
   }
   CountRun(*members[0].execution, rows, shared);
-  for (const JoinedMember& member : members) LeaveBatch(*member.execution);
   for (const JoinedMember& member : members) Computed(member.execution, shared);
+  for (const JoinedMember& member : members) LeaveBatch(*member.execution);
   SubmitReady();
 }
 
@@ -437,9 +438,9 @@ void Executor::RunEnded(const std::shared_ptr<Execution>& execution,
                         const absl::StatusOr<RunStatistics>& result) {
   waiting_.RunEnded(*execution);
   CountRun(*execution, execution->request().rows, result);
-  LeaveBatch(*execution);
-  // Its caller first: the device may compute small executions within SubmitReady.
+  // Its caller first: the device may compute small executions within the calls below.
   Computed(execution, result);
+  LeaveBatch(*execution);
   SubmitReady();
 }
 

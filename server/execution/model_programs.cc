@@ -1,7 +1,6 @@
 #include "server/execution/model_programs.h"
 
 #include <algorithm>
-#include <new>
 
 #include "absl/strings/str_cat.h"
 #include "server/execution/retry_delay.h"
@@ -10,15 +9,6 @@ namespace opmill {
 namespace {
 
 constexpr absl::Duration kRetryDelay = absl::Milliseconds(500);
-
-absl::StatusOr<ModelPrograms::Program> ProgramOf(const onnx::Model& model,
-                                                 const onnx::InputBindings& bindings) {
-  try {
-    return model.ProgramFor(bindings);
-  } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError("The server has no memory for the program of the model.");
-  }
-}
 
 }  // namespace
 
@@ -118,7 +108,7 @@ bool ModelPrograms::MakeNext() {
     making = *std::move(next);
     making->has_begun = true;
   }
-  const absl::StatusOr<Program> program = ProgramOf(*making->model, making->bindings);
+  const absl::StatusOr<Program> program = making->model->ProgramFor(making->bindings);
   std::list<std::shared_ptr<Wait>> waits;
   std::list<Done> done;
   {

@@ -123,6 +123,7 @@ class FolderReader {
     limits.is_batched = parsed_.config.has_dynamic_batching();
     if (limits.is_batched) limits.programs = kMostBatchedPrograms;
     if (before != nullptr && before->files == stamp &&
+        before->config.default_model_filename() == file_ &&
         before->config.has_dynamic_batching() == limits.is_batched) {
       graph = before->graph;
     } else {

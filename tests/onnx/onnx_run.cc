@@ -4,7 +4,6 @@
 // output i of the last run written to out<i>; otherwise inputs are zeros. With --profile it prints
 // instead how long each kernel takes on one thread, the slowest first.
 #include <algorithm>
-#include <cstring>
 #include <fstream>
 #include <iostream>
 #include <memory>

@@ -23,7 +23,7 @@ def layers_model():
     rng = np.random.default_rng(11)
     weights = {name: rng.standard_normal(sizes, np.float32) for name, sizes in (
         ("w", (300, 130)), ("t", (70, 130)), ("bias", (70,)), ("scale", (70,)), ("one", (300, 1)), ("f", (8, 1, 5)))}
-    integers = {"columns": np.array([0, 1, 70]), "axis": np.array([1])}
+    integers = {"shape": np.array([0, 1, 70]), "axis": np.array([1])}
     nodes = [helper.make_node("MatMul", ["x", "w"], ["a"]),
              helper.make_node("Gemm", ["a", "t", "bias"], ["b"], transB=1, alpha=0.5, beta=0.7),
              helper.make_node("LayerNormalization", ["b", "scale", "bias"], ["c"], axis=-1),
@@ -35,8 +35,6 @@ def layers_model():
              helper.make_node("Softmax", ["a"], ["many"], axis=1),
              helper.make_node("MatMul", ["x", "one"], ["column"]),
              helper.make_node("ReduceSum", ["x", "axis"], ["sum"], keepdims=1)]
-    integers["shape"] = np.array([0, 1, 70])
-    del integers["columns"]
     outputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", size]) for name, size in (
         ("few", 8), ("many", 130), ("column", 1), ("sum", 1), ("c", 70))]
     graph = helper.make_graph(

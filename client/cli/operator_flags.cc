@@ -242,12 +242,13 @@ TensorDesc ReadTensor(FlagReader& flags) {
   return {.data_type = static_cast<DataType>(type), .sizes = flags.RequiredSizes("shape")};
 }
 
-const NamedOperator* ReadOperatorName(const std::string& op, FlagReader& flags) {
+const NamedOperator* ReadOperatorName(const std::string& op, FlagReader& flags,
+                                      absl::string_view hint) {
   const NamedOperator* const found = FindOperatorName(op);
   if (found != nullptr) return found;
   flags.FailPlain(absl::StrCat(
       op.empty() ? "An operator is required" : absl::StrCat("There is no operator \"", op, "\""),
-      "; `opmill help run` lists them.", DidYouMean(op, OperatorNames())));
+      "; `opmill help run` lists them.", DidYouMean(op, OperatorNames()), hint));
   return nullptr;
 }
 

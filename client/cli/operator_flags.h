@@ -26,7 +26,8 @@ std::string FlagOf(const AttributeSchema& attribute);
 TensorDesc ReadTensor(FlagReader& flags);
 
 // Null, with an error in `flags`, if `op` is not the name of an operator.
-const NamedOperator* ReadOperatorName(const std::string& op, FlagReader& flags);
+const NamedOperator* ReadOperatorName(const std::string& op, FlagReader& flags,
+                                      absl::string_view hint = "");
 
 // The default of --axes is that of NumPy: all axes for operators that reduce, else the last one.
 // Errors are recorded in `flags`, also for flags that this operator does not take.

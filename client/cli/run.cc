@@ -20,7 +20,6 @@
 #include "client/encode_operator.h"
 #include "client/names.h"
 #include "kernels/base/errors.h"
-#include "kernels/base/nearest.h"
 #include "kernels/base/wrap_words.h"
 #include "kernels/operators/operator_list.h"
 
@@ -94,13 +93,8 @@ RunFlags ReadRunFlags(FlagReader& flags) {
   const CommandLine& line = flags.line();
   RunFlags run;
   const std::string name = line.argument().value_or("");
-  if (!name.empty() && FindOperatorName(name) == nullptr) {
-    flags.FailPlain(absl::StrCat(
-        "There is no operator \"", name, "\"; `opmill help run` lists them.",
-        DidYouMean(name, OperatorNames()), " The inputs of a model are --input NAME=FILE."));
-    return run;
-  }
-  const NamedOperator* const op = ReadOperatorName(name, flags);
+  const NamedOperator* const op = ReadOperatorName(
+      name, flags, name.empty() ? "" : " The inputs of a model are --input NAME=FILE.");
   if (op == nullptr) return run;
   run.inputs = ReadInputWords(*op, flags);
   run.choice = ReadOperatorChoice(*op, flags);
@@ -270,7 +264,7 @@ const Verb& RunVerb() {
             "where the result is written; for top_k, the values; repeat it for outputs of a model",
             {},
             true},
-           {"model_version", "VERSION", "models: this version only; default: the one there is"},
+           {"model_version", "VERSION", "models: this version only; default: the newest"},
            {"indices", "FILE", "top_k: where the indices are written"}})),
       .run = &Run};
   return *verb;

@@ -70,15 +70,29 @@ ModelFlags ReadModelFlags(FlagReader& flags) {
   return run;
 }
 
-absl::StatusOr<v1::ModelInfo> FindModel(Client& client, const std::string& name) {
+// Of the newest version that is served, if `version` is empty.
+absl::StatusOr<v1::ModelInfo> FindModel(Client& client, const std::string& name,
+                                        const std::string& version) {
   ASSIGN_OR_RETURN(const v1::ListModelsResponse listed, client.ListModels());
   std::vector<std::string> names = OperatorNames();
+  const v1::ModelInfo* newest = nullptr;
+  std::vector<std::string> versions;  // that are served
   for (const v1::ModelInfo& model : listed.models()) {
     names.push_back(model.name());
     if (model.name() != name) continue;
-    if (model.ready()) return model;
+    if (model.ready() && model.version() == version) return model;
+    if (model.ready()) versions.push_back(model.version());
+    if (model.ready() || versions.empty()) newest = &model;
+  }
+  if (newest != nullptr && versions.empty()) {
     return absl::NotFoundError(
-        absl::StrCat("The model ", name, " is not served: ", model.reason()));
+        absl::StrCat("The model ", name, " is not served: ", newest->reason()));
+  }
+  if (newest != nullptr && version.empty()) return *newest;
+  if (newest != nullptr) {
+    return absl::NotFoundError(
+        absl::StrCat("The model ", name, " has the version", versions.size() > 1 ? "s " : " ",
+                     absl::StrJoin(versions, ", "), ", not \"", Excerpt(version), "\"."));
   }
   return absl::NotFoundError(absl::StrCat("There is no operator or model \"", Excerpt(name),
                                           "\"; `opmill models` lists the models.",
@@ -195,7 +209,7 @@ int RunModel(const CommandLine& line) {
   int exit_code = kDone;
   std::optional<Client> client = ConnectOrExplain(flags, exit_code);
   if (!client) return exit_code;
-  const absl::StatusOr<v1::ModelInfo> model = FindModel(*client, run.name);
+  const absl::StatusOr<v1::ModelInfo> model = FindModel(*client, run.name, run.version);
   if (!model.ok()) return Fail(model.status());
   std::vector<std::string> names;
   for (const NamedFile& input : run.inputs) names.push_back(input.name);

@@ -37,7 +37,7 @@ void RunReport::Finish(const Job& job) {
   for (size_t i = 0; status.ok() && i < job.npys.size(); ++i) status = Write(job.npys[i]);
   if (!status.ok()) return Fail(job.inputs, status, job.failure_code);
   if (is_quiet_) return;
-  const std::string& name = job.inputs.front().name;
+  const std::string name = has_many_ ? job.inputs.front().name : std::string();
   if (is_json_) {
     const std::string input =
         has_many_ ? absl::StrCat("\"input\":", JsonString(name), ",") : std::string();

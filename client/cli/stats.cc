@@ -89,14 +89,14 @@ int Stats(const CommandLine& line) {
 }  // namespace
 
 const Verb& StatsVerb() {
-  static const Verb* const verb =
-      new Verb{.name = "stats",
-               .summary = "prints what the server has done since it started, and what is in flight",
-               .details =
-                   "Counts, times and bytes of each operator, and of each model; cache, device, "
-                   "and what is in flight.\n",
-               .flags = WithCommonFlags({}),
-               .run = &Stats};
+  static const Verb* const verb = new Verb{
+      .name = "stats",
+      .summary = "prints what the server has done since it started, and what is in flight",
+      .details =
+          "Counts, times and bytes of each operator, counts and times of each model; cache, "
+          "device, and what is in flight.\n",
+      .flags = WithCommonFlags({}),
+      .run = &Stats};
   return *verb;
 }
 

@@ -90,5 +90,5 @@ output { name: "places" }
 
 
 def write_config(repository, name="best", text=BEST):
-    (repository / name).mkdir()
+    (repository / name).mkdir(exist_ok=True)
     (repository / name / "config.pbtxt").write_text(text)

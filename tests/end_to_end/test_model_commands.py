@@ -59,6 +59,21 @@ class ModelCommands(unittest.TestCase):
         self.assertEqual([model["name"] for model in listed], ["best", "broken", "made"])
         self.assertTrue(listed[2]["inputs"][2]["needs_value"])
 
+    def test_versions_and_inputs_that_have_a_value(self):
+        with tempfile.TemporaryDirectory() as folder:
+            repository = pathlib.Path(folder)
+            onnx_model.write_config(repository, "several", "version_policy { all { } }")
+            for version in (1, 3):
+                onnx_model.write_model(repository, "several", version, onnx_model.filled_model())
+            onnx_model.write_model(repository, "several", 4, b"no model")
+            with ServerProcess(f"--model_repository={repository}", device="cpu") as server:
+                run = ("run", "several", "--input=shape=shape.npy", "--server", server.address)
+                for version in ((), ("--model_version=1",), ("--model_version=3",)):
+                    self.opmill(*run, *version, "--output=y.npy")
+                    self.assertEqual(np.load(self.folder / "y.npy").shape, (3, 8))
+                self.assertIn('The model several has the versions 1, 3, not "4".',
+                              self.opmill(*run, "--model_version=4", code=1))
+
     def test_a_server_without_models(self):
         with ServerProcess(device="reference") as server:
             self.assertEqual(self.opmill("models", "--server", server.address),

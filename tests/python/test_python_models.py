@@ -2,7 +2,9 @@
 
 import asyncio
 import pathlib
+import shutil
 import tempfile
+import time
 import unittest
 
 import numpy as np
@@ -120,6 +122,21 @@ class Models(unittest.TestCase):
                              "The input shape of made is int64, not float64. Convert the array with "
                              "astype.", **(feeds | {"shape": [6.0, 2.0]}))
         self.assertEqual(error.field, "model.inputs[2].tensor.data_type")
+
+    def test_the_newest_version_that_is_served(self):
+        self.addCleanup(shutil.rmtree, self.repository / "several")
+        onnx_model.write_config(self.repository, "several", "version_policy { all { } }")
+        for version in (1, 3):
+            onnx_model.write_model(self.repository, "several", version)
+        onnx_model.write_model(self.repository, "several", 4, b"no model")
+        while not any(info.name == "several" and info.version == "4" for info in self.c.models()):
+            time.sleep(0.1)
+        for version, found in (("", "3"), ("1", "1"), ("3", "3")):
+            self.assertEqual(self.c.model("several", version).version, found)
+        with self.assertRaises(opmill.NotFound) as raised:
+            self.c.model("several", "4")
+        self.assertEqual(raised.exception.sentence,
+                         'The model several has the versions 1, 3, not "4".')
 
     def test_names_and_versions(self):
         best, broken, made = self.c.models()

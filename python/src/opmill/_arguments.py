@@ -98,11 +98,12 @@ def checked(function: _Function) -> _Function:
     return cast(_Function, call)
 
 
-def nearest(name: str, names: Sequence[str]) -> str:
+def nearest(name: str, names: Sequence[str], *, synonyms: Mapping[str, str] = _SYNONYMS,
+            takes: str = "it takes") -> str:
     """The end of a sentence about an unknown name."""
-    synonyms = [word for word, ours in _SYNONYMS.items() if ours in names]
-    close = difflib.get_close_matches(name, [*names, *synonyms], 1)
-    return f"did you mean '{close[0]}'?" if close else f"it takes {', '.join(names)}."
+    words = [word for word, ours in synonyms.items() if ours in names]
+    close = difflib.get_close_matches(name, [*names, *words], 1)
+    return f"did you mean '{close[0]}'?" if close else f"{takes} {', '.join(names)}."
 
 
 def _translated(function: str, places: Mapping[str, int], positional: int,

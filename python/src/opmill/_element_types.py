@@ -81,11 +81,11 @@ class ElementTypes:
             way = f', or pass cast="{offer}" to the call or to connect'
             raise InvalidArgument(
                 f"Elements are {dtype.name}, and {subject} takes {', '.join(taken)}. Convert the "
-                f"array with astype{way if _may_cast(dtype, offer) else ''}.", field=field)
+                f"array with astype{way if may_cast(dtype, offer) else ''}.", field=field)
         if name not in taken:
             raise InvalidArgument(f"Elements are {dtype.name}, to be cast to {name}, and {subject} "
                                   f"takes {', '.join(taken)}.", field=field)
-        if not _may_cast(dtype, name):
+        if not may_cast(dtype, name):
             raise InvalidArgument(f"A cast from {dtype.name} to {name} would change values; "
                                   "convert the array with astype.", field=field)
         return np.dtype(name)
@@ -116,7 +116,7 @@ def convert(array: Array, target: np.dtype[Any], path: str) -> Array:
     return converted
 
 
-def _may_cast(dtype: np.dtype[Any], name: str) -> bool:
+def may_cast(dtype: np.dtype[Any], name: str) -> bool:
     """Floats are not cast to integers. Python objects may be any numbers."""
     if dtype == object:
         return np.dtype(name).kind == "f"

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from ._arguments import Options, check_options, nearest
 from ._call import Prepared
 from ._contract import DATA_TYPES, Message, ModelDesc
-from ._element_types import ElementTypes, convert
+from ._element_types import ElementTypes, convert, may_cast
 from ._execution import Execution
 from ._tensors import Tensor, array_of, tensor_of
 from .errors import InvalidArgument, NotFound
@@ -62,19 +62,25 @@ def _tensor_of(message: Message) -> ModelTensor:
 
 
 def find(infos: Iterable[ModelInfo], name: str, version: str) -> ModelInfo:
-    """The model of this name, and of this version unless it is empty. Raises NotFound."""
-    known = {info.name: info for info in infos}
-    if name not in known:
-        ending = nearest(name, list(known)) if known else "it has none."
-        ending = ending.replace("it takes", "the server has")
+    """The model of this name, and of this version; of the newest that is served if it is empty.
+    Raises NotFound."""
+    infos = list(infos)
+    versions = [info for info in infos if info.name == name]
+    if not versions:
+        names = list(dict.fromkeys(info.name for info in infos))
+        ending = nearest(name, names, synonyms={}, takes="the server has") if names else "it has none."
         raise NotFound(f'There is no model "{name}"; {ending}', field="model.name")
-    info = known[name]
-    if not info.ready:
-        raise NotFound(f"The model {name} is not served: {info.reason}", field="model.name")
-    if version not in ("", info.version):
-        raise NotFound(f'The model {name} has the version {info.version}, not "{version}".',
-                       field="model.version")
-    return info
+    served = [info for info in versions if info.ready]
+    if not served:
+        raise NotFound(f"The model {name} is not served: {versions[-1].reason}", field="model.name")
+    if not version:
+        return served[-1]
+    for info in served:
+        if info.version == version:
+            return info
+    has = ", ".join(info.version for info in served)
+    raise NotFound(f"The model {name} has the version{'s' if len(served) > 1 else ''} {has}, "
+                   f'not "{version}".', field="model.version")
 
 
 class Model(Generic[ResultT]):
@@ -132,7 +138,7 @@ class Model(Generic[ResultT]):
                 raise TypeError(f"{self.name} got the input '{name}' twice.")
             if name not in names:
                 known = [*names, *_OPTIONS]
-                raise TypeError(f"{self.name} has no input '{name}'; {nearest(name, known)}")
+                raise TypeError(f"{self.name} has no input '{name}'; {nearest(name, known, synonyms={})}")
             bound[name] = value
         for name in names:
             if name not in bound:
@@ -170,7 +176,7 @@ class ModelCall:
         array = array_of(value, path)
         subject = f"The input {expected.name} of {self.info.name}"
         is_array = isinstance(value, (np.ndarray, np.generic)) or hasattr(value, "__array__")
-        if not is_array and np.can_cast(array.dtype, expected.dtype, "same_kind"):
+        if not is_array and may_cast(array.dtype, expected.dtype.name):
             array = convert(array, expected.dtype, path)
         if array.dtype.name != expected.dtype.name:
             raise InvalidArgument(f"{subject} is {expected.dtype}, not {array.dtype.name}. Convert "

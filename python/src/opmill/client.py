@@ -120,8 +120,8 @@ class Client(Operators[Array, TopK]):
     @checked
     def model(self, name: str, version: str = "", *,
               timeout: float | None = None) -> Model[dict[str, Array]]:
-        """The model of this name, to be called with arrays. An empty version is the one that the
-        server has, at each call. Raises NotFound."""
+        """The model of this name, to be called with arrays. An empty version is the highest that
+        is served, at each call. Raises NotFound."""
         info = find_model(self.models(timeout=timeout), name, str(version))
         return Model(info, str(version), self._run)
 

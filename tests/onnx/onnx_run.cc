@@ -2,7 +2,8 @@
 // device. For each line "RUNS FOLDER" of its input it runs the model so often, and prints the
 // microseconds of the fastest run. If there is a folder, input i is read from its file in<i>, and
 // output i of the last run written to out<i>; otherwise inputs are zeros. With --profile it prints
-// instead how long each kernel takes on one thread, the slowest first.
+// instead how long each kernel takes on one thread, the slowest first, and how many tasks its
+// phases have.
 #include <algorithm>
 #include <fstream>
 #include <iostream>
@@ -17,6 +18,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "kernels/base/errors.h"
 #include "kernels/base/steady_time.h"
 #include "kernels/cpu/device/cpu_device.h"
@@ -116,8 +118,11 @@ absl::Status Profile(Device& device, const Program& program) {
                                   absl::ToDoubleMicroseconds(total), plan.nodes.size(),
                                   plan.phases.size(), plan.arena_bytes >> 10);
   for (const auto& [time, n] : times) {
-    std::cout << absl::StreamFormat("%10.1f %5.1f%% %4d %s\n", absl::ToDoubleMicroseconds(time),
-                                    100 * absl::FDivDuration(time, total), n, plan.nodes[n].text);
+    const CpuNode& node = plan.nodes[n];
+    std::cout << absl::StreamFormat("%10.1f %5.1f%% %4d [%s] %s\n",
+                                    absl::ToDoubleMicroseconds(time),
+                                    100 * absl::FDivDuration(time, total), n,
+                                    absl::StrJoin(node.work->phases(), "+"), node.text);
   }
   return absl::OkStatus();
 }

@@ -44,11 +44,8 @@ void ImageLines::Write(const ImageRows& rows, uint64_t channel_offset, uint64_t 
                        uint64_t count, float* to) const {
   for (const Plane& plane : planes) {
     const int64_t at_z = static_cast<int64_t>(z * steps[0]) + plane.z;
-    for (uint64_t line = 0; line < count + more_lines; ++line) {
-      rows.WriteLine(channel_offset, at_z,
-                     static_cast<int64_t>((first + line) * steps[1]) + plane.y, 0, plane.x, width,
-                     to + line * width);
-    }
+    rows.WriteLines(channel_offset, at_z, static_cast<int64_t>(first * steps[1]) + plane.y,
+                    count + more_lines, plane.x, width, to);
     to += plane_floats;
   }
 }

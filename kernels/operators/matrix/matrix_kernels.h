@@ -22,6 +22,9 @@ struct ProductFinish {
 // elements of a row are, and the rows are `a_stride` apart. B consists of panels of panel_columns
 // columns, each of which has the elements of a row of B together; the rows are `b_stride` apart, or
 // row k is at b_offsets[k], and the panels are `b_panel` elements apart.
+//
+// With a_offsets, element (i, k) of A is a[a_offsets[k] + i], for each strip of `strip_rows` rows;
+// the next strip is `strip_stride` further. Then columns are multiples of `lanes`.
 struct ProductBlock {
   size_t rows = 0;
   size_t columns = 0;
@@ -29,6 +32,9 @@ struct ProductBlock {
   const float* a = nullptr;
   size_t panel_rows = 0;
   size_t a_stride = 0;  // 0: packed
+  const uint32_t* a_offsets = nullptr;
+  size_t strip_rows = 0;
+  size_t strip_stride = 0;
   const float* b = nullptr;
   size_t b_stride = 0;
   const uint32_t* b_offsets = nullptr;
@@ -41,8 +47,21 @@ struct ProductBlock {
   ProductFinish finish;
 };
 
+// Lines, each with zeros before and after it. They follow each other.
+struct LineCopy {
+  const float* from = nullptr;
+  size_t from_stride = 0;  // from line to line
+  size_t lines = 1;
+  size_t step = 1;  // every element, or every second one
+  size_t before = 0;
+  size_t count = 0;
+  size_t after = 0;
+};
+
 struct MatrixKernels {
   size_t panel_rows = 0;     // the most rows of a panel of A
+  size_t strip_rows = 0;     // the most rows of a tile of strips
+  size_t lanes = 0;          // of a vector
   size_t panel_columns = 0;  // of B
   void (*multiply)(const ProductBlock& block) = nullptr;
   // Writes `count` numbers of a row of B into its panels: `to` is the row in the first panel. The
@@ -51,8 +70,8 @@ struct MatrixKernels {
   // to[k * to_stride + r] = from[r * from_stride + k], for `depth` numbers of each row.
   void (*transpose)(const float* from, size_t from_stride, size_t rows, size_t depth, float* to,
                     size_t to_stride) = nullptr;
-  // to[i] = from[2 * i]
-  void (*every_second)(const float* from, size_t count, float* to) = nullptr;
+  // Writes up to a vector behind the last line.
+  void (*copy_lines)(const LineCopy& copy, float* to) = nullptr;
   // result[i] = sum of weights[t] * taps[t][i] over `tap_count`, plus addend. Reads up to 64
   // numbers behind the end of each of taps[].
   void (*weigh)(const float* const* taps, const float* weights, size_t tap_count, float addend,
@@ -60,9 +79,10 @@ struct MatrixKernels {
   // sums[i] = sum of a[k] * b[k * b_stride + i] over `depth`
   void (*weigh_rows)(const float* a, const float* b, size_t b_stride, size_t depth, size_t count,
                      float* sums) = nullptr;
-  // sums[r] = sum of a[k] * b[r * b_stride + k] over `depth`
+  // sums[r] = sum of a[k] * b[r * b_stride + k] over `depth`: that of block_depth of them after
+  // the other
   void (*dots)(const float* a, const float* b, size_t b_stride, size_t rows, size_t depth,
-               float* sums) = nullptr;
+               size_t block_depth, float* sums) = nullptr;
 };
 
 // Of the best instruction set.

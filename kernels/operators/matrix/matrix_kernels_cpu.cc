@@ -17,54 +17,98 @@ namespace hn = hwy::HWY_NAMESPACE;
 constexpr hn::ScalableTag<float> df;
 using V = hn::Vec<decltype(df)>;
 
-// Sums of a tile stay in registers: 24 of the 32 of AVX-512, 12 of the 16 of others.
+// Sums of a tile stay in registers: 24 or 28 of the 32 of AVX-512, 12 of the 16 of others.
 constexpr size_t kPanelRows = hn::MaxLanes(df) == 16 ? 12 : 6;
+constexpr size_t kStripRows = hn::MaxLanes(df) == 16 ? 14 : 6;
 constexpr size_t kPanelVectors = 2;
 
+// Where the numbers of A for a row of B are.
+enum class RowsOfA {
+  kPanel,   // adjacent, in a panel
+  kApart,   // a_stride apart
+  kStrip,   // adjacent, at a_offsets[k]
+  kStrips,  // the same in two strips, each half of the rows
+};
+
+// A tile of a product. `ahead` is what later tiles read: `ahead_step` bytes are prefetched for each
+// row of B.
+struct TilePlace {
+  const float* a = nullptr;
+  const float* b = nullptr;
+  size_t first_row = 0;
+  size_t first_column = 0;
+  float* result = nullptr;
+  size_t result_stride = 0;
+  const uint8_t* ahead = nullptr;
+  size_t ahead_step = 0;
+};
+
+// Into the second cache: the first one is full.
+HWY_INLINE void PrefetchLater(const uint8_t* from) {
+#if defined(__GNUC__)
+  __builtin_prefetch(from, 0, 2);
+#else
+  hwy::Prefetch(from);
+#endif
+}
+
 // A tile of `kRows` rows and `kVectors` vectors of columns. The loops over them are unrolled.
-template <size_t kRows, size_t kVectors, bool kIsPacked, bool kHasOffsets>
-HWY_INLINE void MultiplyTile(const ProductBlock& block, const float* HWY_RESTRICT a,
-                             const float* HWY_RESTRICT b, size_t first_row, size_t first_column,
-                             float* result, size_t result_stride) {
+template <size_t kRows, size_t kVectors, RowsOfA kRowsOfA, bool kHasOffsets>
+void Tile(const ProductBlock& block, const TilePlace& place) {
+  constexpr bool kIsApart = kRowsOfA == RowsOfA::kApart;
+  constexpr bool kIsStrip = kRowsOfA == RowsOfA::kStrip || kRowsOfA == RowsOfA::kStrips;
+  // Many tiles in a row have the same panel of A if B has offsets.
+  constexpr bool kPrefetches = !kHasOffsets;
   const size_t n = hn::Lanes(df);
   const size_t a_stride = block.a_stride;
   const size_t panel_rows = block.panel_rows;
   const size_t b_stride = block.b_stride;
+  const float* HWY_RESTRICT a = place.a;
+  const float* HWY_RESTRICT b = place.b;
   V sums[kRows][kVectors];
-  HWY_UNROLL(12)
+  HWY_UNROLL(14)
   for (size_t r = 0; r < kRows; ++r) {
     HWY_UNROLL(2)
     for (size_t v = 0; v < kVectors; ++v) sums[r][v] = hn::Zero(df);
   }
   // Three rows share a pointer, so that the pointers fit into the registers.
   const float* HWY_RESTRICT thirds[(kRows + 2) / 3];
-  HWY_UNROLL(4)
-  for (size_t r = 0; r < kRows; r += 3) thirds[r / 3] = a + (kIsPacked ? r : r * a_stride);
+  HWY_UNROLL(5)
+  for (size_t r = 0; r < kRows; r += 3) thirds[r / 3] = a + (kIsApart ? r * a_stride : r);
+  const uint8_t* ahead = place.ahead;
+  const size_t ahead_step = place.ahead_step;
   for (size_t k = 0; k < block.depth; ++k) {
+    if (kPrefetches) PrefetchLater(ahead);
+    ahead += ahead_step;
     V columns[kVectors];
     HWY_UNROLL(2)
     for (size_t v = 0; v < kVectors; ++v) {
       columns[v] = hn::LoadU(df, (kHasOffsets ? b + block.b_offsets[k] : b) + v * n);
     }
     if (!kHasOffsets) b += b_stride;
-    HWY_UNROLL(12)
+    const float* const strip = kIsStrip ? a + block.a_offsets[k] : a;
+    const float* const second =
+        kRowsOfA == RowsOfA::kStrips ? strip + block.strip_stride - kRows / 2 : strip;
+    HWY_UNROLL(14)
     for (size_t r = 0; r < kRows; ++r) {
-      const V row = kIsPacked ? hn::Set(df, a[r]) : hn::Set(df, thirds[r / 3][r % 3 * a_stride]);
+      const V row = hn::Set(df, kIsApart        ? thirds[r / 3][r % 3 * a_stride]
+                                : r < kRows / 2 ? strip[r]
+                                                : second[r]);
       HWY_UNROLL(2)
       for (size_t v = 0; v < kVectors; ++v) {
         sums[r][v] = hn::MulAdd(row, columns[v], sums[r][v]);
       }
     }
-    a += panel_rows;
-    HWY_UNROLL(4)
+    if (!kIsStrip) a += panel_rows;
+    HWY_UNROLL(5)
     for (size_t r = 0; r < kRows; r += 3) ++thirds[r / 3];
   }
   const ProductFinish& finish = block.finish;
   const V alpha = hn::Set(df, finish.alpha);
   const V beta = hn::Set(df, finish.beta);
-  HWY_UNROLL(12)
+  HWY_UNROLL(14)
   for (size_t r = 0; r < kRows; ++r) {
-    float* const to = result + r * result_stride;
+    float* const to = place.result + r * place.result_stride;
     HWY_UNROLL(2)
     for (size_t v = 0; v < kVectors; ++v) {
       V sum = sums[r][v];
@@ -72,11 +116,11 @@ HWY_INLINE void MultiplyTile(const ProductBlock& block, const float* HWY_RESTRIC
       if (block.is_last) {
         sum = hn::Mul(sum, alpha);
         if (finish.row_addends != nullptr) {
-          sum = hn::Add(sum, hn::Set(df, finish.row_addends[first_row + r]));
+          sum = hn::Add(sum, hn::Set(df, finish.row_addends[place.first_row + r]));
         }
         if (finish.addend != nullptr) {
           const float* const addend =
-              finish.addend + (first_row + r) * finish.addend_stride + first_column;
+              finish.addend + (place.first_row + r) * finish.addend_stride + place.first_column;
           sum = hn::MulAdd(beta, hn::LoadU(df, addend + v * n), sum);
         }
       }
@@ -85,100 +129,184 @@ HWY_INLINE void MultiplyTile(const ProductBlock& block, const float* HWY_RESTRIC
   }
 }
 
-using TileFunction = void (*)(const ProductBlock&, const float*, const float*, size_t, size_t,
-                              float*, size_t);
+using TileFunction = void (*)(const ProductBlock&, const TilePlace&);
 
-template <size_t kRows, size_t kVectors, bool kIsPacked, bool kHasOffsets>
-void Tile(const ProductBlock& block, const float* a, const float* b, size_t first_row,
-          size_t first_column, float* result, size_t result_stride) {
-  MultiplyTile<kRows, kVectors, kIsPacked, kHasOffsets>(block, a, b, first_row, first_column,
-                                                        result, result_stride);
-}
-
+// By the rows and the vectors of a tile.
 struct TileTable {
-  TileFunction at[kPanelRows + 1][kPanelVectors + 1];
+  TileFunction at[kStripRows + 1][kPanelVectors + 1];
 };
 
-template <bool kIsPacked, bool kHasOffsets, size_t... kRows>
+template <RowsOfA kRowsOfA, bool kHasOffsets, size_t... kRows>
 constexpr TileTable MakeTiles(std::index_sequence<kRows...>) {
   TileTable table = {};
-  ((table.at[kRows + 1][1] = &Tile<kRows + 1, 1, kIsPacked, kHasOffsets>,
-    table.at[kRows + 1][2] = &Tile<kRows + 1, 2, kIsPacked, kHasOffsets>),
+  ((table.at[kRows + 1][1] = &Tile<kRows + 1, 1, kRowsOfA, kHasOffsets>,
+    table.at[kRows + 1][2] = &Tile<kRows + 1, 2, kRowsOfA, kHasOffsets>),
    ...);
   return table;
 }
-template <bool kIsPacked, bool kHasOffsets>
+template <size_t... kHalves>
+constexpr TileTable MakePairs(std::index_sequence<kHalves...>) {
+  TileTable table = {};
+  ((table.at[2 * kHalves + 2][1] = &Tile<2 * kHalves + 2, 1, RowsOfA::kStrips, false>,
+    table.at[2 * kHalves + 2][2] = &Tile<2 * kHalves + 2, 2, RowsOfA::kStrips, false>),
+   ...);
+  return table;
+}
+template <RowsOfA kRowsOfA, bool kHasOffsets>
 constexpr TileTable kTiles =
-    MakeTiles<kIsPacked, kHasOffsets>(std::make_index_sequence<kPanelRows>());
+    MakeTiles<kRowsOfA, kHasOffsets>(std::make_index_sequence<kPanelRows>());
+constexpr TileTable kStripTiles =
+    MakeTiles<RowsOfA::kStrip, false>(std::make_index_sequence<kStripRows>());
+constexpr TileTable kPairTiles = MakePairs(std::make_index_sequence<kStripRows / 2>());
 
 TileFunction TileOf(const ProductBlock& block, size_t rows, size_t vectors) {
   const bool is_packed = block.a_stride == 0;
-  const TileTable& tiles = block.b_offsets == nullptr
-                               ? (is_packed ? kTiles<true, false> : kTiles<false, false>)
-                               : (is_packed ? kTiles<true, true> : kTiles<false, true>);
+  const TileTable& tiles =
+      block.b_offsets == nullptr
+          ? (is_packed ? kTiles<RowsOfA::kPanel, false> : kTiles<RowsOfA::kApart, false>)
+          : (is_packed ? kTiles<RowsOfA::kPanel, true> : kTiles<RowsOfA::kApart, true>);
   return tiles.at[rows][vectors];
 }
 
+// What the tiles of a panel prefetch: in equal parts, `bytes` from `from` on.
+class Prefetches {
+ public:
+  explicit Prefetches(const float* nothing) : next_(reinterpret_cast<const uint8_t*>(nothing)) {}
+  Prefetches(const float* from, size_t bytes, size_t tiles, size_t depth)
+      : next_(reinterpret_cast<const uint8_t*>(from)),
+        tile_bytes_(bytes / tiles),
+        step_(tile_bytes_ / std::max<size_t>(depth, 1)) {}
+
+  void AddTo(TilePlace& place) {
+    place.ahead = next_;
+    place.ahead_step = step_;
+    next_ += tile_bytes_;
+  }
+
+ private:
+  const uint8_t* next_;
+  size_t tile_bytes_ = 0;
+  size_t step_ = 0;
+};
+
 // The last columns, which fill less than the vectors: through memory of whole vectors.
-HWY_NOINLINE void MultiplyLastColumns(const ProductBlock& block, const float* a, const float* b,
-                                      size_t first_row, size_t rows, size_t first_column) {
+HWY_NOINLINE void MultiplyLastColumns(const ProductBlock& block, size_t rows,
+                                      const TilePlace& place) {
   const size_t n = hn::Lanes(df);
-  const size_t columns = block.columns - first_column;
+  const size_t columns = block.columns - place.first_column;
   const size_t vectors = (columns + n - 1) / n;
   const size_t width = kPanelVectors * n;
   HWY_ALIGN float tile[kPanelRows * kPanelVectors * hn::MaxLanes(df)] = {};
   HWY_ALIGN float addend[kPanelRows * kPanelVectors * hn::MaxLanes(df)] = {};
-  float* const result = block.result + first_row * block.result_stride + first_column;
   ProductBlock last = block;
   for (size_t r = 0; r < rows; ++r) {
     if (!block.is_first) {
-      std::memcpy(tile + r * width, result + r * block.result_stride, columns * sizeof(float));
+      std::memcpy(tile + r * width, place.result + r * block.result_stride,
+                  columns * sizeof(float));
     }
     if (block.finish.addend != nullptr) {
       std::memcpy(addend + r * width,
-                  block.finish.addend + (first_row + r) * block.finish.addend_stride + first_column,
+                  block.finish.addend + (place.first_row + r) * block.finish.addend_stride +
+                      place.first_column,
                   columns * sizeof(float));
     }
   }
-  if (block.finish.row_addends != nullptr) last.finish.row_addends += first_row;
+  if (block.finish.row_addends != nullptr) last.finish.row_addends += place.first_row;
   if (block.finish.addend != nullptr) last.finish.addend = addend;
   last.finish.addend_stride = width;
-  TileOf(block, rows, vectors)(last, a, b, 0, 0, tile, width);
+  TilePlace of_tile = place;
+  of_tile.first_row = 0;
+  of_tile.first_column = 0;
+  of_tile.result = tile;
+  of_tile.result_stride = width;
+  TileOf(block, rows, vectors)(last, of_tile);
   for (size_t r = 0; r < rows; ++r) {
-    std::memcpy(result + r * block.result_stride, tile + r * width, columns * sizeof(float));
+    std::memcpy(place.result + r * block.result_stride, tile + r * width, columns * sizeof(float));
   }
 }
 
 // The tiles of a panel of A and a panel of B.
-HWY_INLINE void MultiplyPanels(const ProductBlock& block, size_t row, size_t column) {
+HWY_INLINE void MultiplyPanels(const ProductBlock& block, size_t row, size_t column,
+                               Prefetches& prefetches) {
   const size_t width = kPanelVectors * hn::Lanes(df);
   const size_t rows = std::min(block.panel_rows, block.rows - row);
-  const float* const a = block.a + row * (block.a_stride == 0 ? block.depth : block.a_stride);
-  const float* const b = block.b + column / width * block.b_panel;
+  TilePlace place = {
+      .a = block.a + row * (block.a_stride == 0 ? block.depth : block.a_stride),
+      .b = block.b + column / width * block.b_panel,
+      .first_row = row,
+      .first_column = column,
+      .result = block.result + row * block.result_stride + column,
+      .result_stride = block.result_stride,
+  };
+  prefetches.AddTo(place);
   if (column + width > block.columns) {
-    MultiplyLastColumns(block, a, b, row, rows, column);
-    return;
+    MultiplyLastColumns(block, rows, place);
+  } else {
+    TileOf(block, rows, kPanelVectors)(block, place);
   }
-  TileOf(block, rows, kPanelVectors)(block, a, b, row, column,
-                                     block.result + row * block.result_stride + column,
-                                     block.result_stride);
+}
+
+// Rows of A in strips. A panel of B stays in the second cache for all of them.
+void MultiplyStrips(const ProductBlock& block) {
+  const size_t n = hn::Lanes(df);
+  const size_t width = kPanelVectors * n;
+  const size_t strips = block.rows / block.strip_rows;
+  const bool has_pairs = 2 * block.strip_rows <= kStripRows;
+  const size_t parts = (block.strip_rows + kStripRows - 1) / kStripRows;
+  const size_t part_rows = (block.strip_rows + parts - 1) / parts;
+  const size_t tiles = has_pairs ? (strips + 1) / 2 : strips * parts;
+  for (size_t column = 0; column < block.columns; column += width) {
+    const size_t vectors = std::min(kPanelVectors, (block.columns - column) / n);
+    TilePlace place = {.b = block.b + column / width * block.b_panel,
+                       .first_column = column,
+                       .result_stride = block.result_stride};
+    Prefetches prefetches(place.b + block.b_panel, block.b_panel * sizeof(float), tiles,
+                          block.depth);
+    for (size_t strip = 0; strip < strips;) {
+      const bool is_pair = has_pairs && strip + 1 < strips;
+      for (size_t row = 0; row < block.strip_rows; row += part_rows) {
+        const size_t rows = std::min(part_rows, block.strip_rows - row);
+        place.a = block.a + strip * block.strip_stride + row;
+        place.first_row = strip * block.strip_rows + row;
+        place.result = block.result + place.first_row * block.result_stride + column;
+        prefetches.AddTo(place);
+        (is_pair ? kPairTiles.at[2 * rows][vectors] : kStripTiles.at[rows][vectors])(block, place);
+      }
+      strip += is_pair ? 2 : 1;
+    }
+  }
 }
 
 // A panel of A stays in the first cache while the panels of B come from the second one, or the
 // other way round.
 void Multiply(const ProductBlock& block) {
+  if (block.a_offsets != nullptr) {
+    MultiplyStrips(block);
+    return;
+  }
   const size_t width = kPanelVectors * hn::Lanes(df);
+  const size_t row_panels = (block.rows + block.panel_rows - 1) / block.panel_rows;
+  const size_t column_panels = (block.columns + width - 1) / width;
   if (block.b_comes_once) {
     for (size_t column = 0; column < block.columns; column += width) {
+      Prefetches prefetches(block.b);
+      if (block.b_stride == width) {
+        prefetches = Prefetches(block.b + (column / width + 1) * block.b_panel,
+                                width * block.depth * sizeof(float), row_panels, block.depth);
+      }
       for (size_t row = 0; row < block.rows; row += block.panel_rows) {
-        MultiplyPanels(block, row, column);
+        MultiplyPanels(block, row, column, prefetches);
       }
     }
     return;
   }
   for (size_t row = 0; row < block.rows; row += block.panel_rows) {
+    const size_t bytes = block.panel_rows * block.depth * sizeof(float);
+    Prefetches prefetches(
+        block.a + (row + block.panel_rows) * (block.a_stride == 0 ? block.depth : block.a_stride),
+        bytes, column_panels, block.depth);
     for (size_t column = 0; column < block.columns; column += width) {
-      MultiplyPanels(block, row, column);
+      MultiplyPanels(block, row, column, prefetches);
     }
   }
 }
@@ -243,19 +371,57 @@ void Transpose(const float* from, size_t from_stride, size_t rows, size_t depth,
   }
 }
 
-void EverySecond(const float* from, size_t count, float* to) {
-  size_t i = 0;
-#if HWY_TARGET != HWY_SCALAR
-  const size_t n = hn::Lanes(df);
-  // The last number that a load reads is from[2 * (i + n) - 1], which must be before the end.
-  for (; i + n < count; i += n) {
-    V even;
-    V odd;
-    hn::LoadInterleaved2(df, from + 2 * i, even, odd);
-    hn::StoreU(even, df, to + i);
-  }
+// `count` elements, fewer than a vector has. Reads no others.
+HWY_INLINE V LoadFirst(const float* from, size_t count) {
+#if HWY_TARGET <= HWY_AVX2 && HWY_ARCH_X86
+  return hn::MaskedLoad(hn::FirstN(df, count), df, from);
+#else
+  HWY_ALIGN float elements[hn::MaxLanes(df)] = {};
+  std::memcpy(elements, from, count * sizeof(float));
+  return hn::Load(df, elements);
 #endif
-  for (; i < count; ++i) to[i] = from[2 * i];
+}
+
+// The vector of `count` elements at `from`, or of every second one. Reads no others.
+template <size_t kStep>
+HWY_INLINE V LoadSome(const float* from, size_t count) {
+  const size_t n = hn::Lanes(df);
+  if (kStep == 1) return count >= n ? hn::LoadU(df, from) : LoadFirst(from, count);
+#if HWY_TARGET == HWY_SCALAR
+  return hn::LoadU(df, from);
+#else
+  const size_t span = 2 * count - 1;
+  const V low = span >= n ? hn::LoadU(df, from) : LoadFirst(from, span);
+  if (span <= n) return hn::ConcatEven(df, hn::Zero(df), low);
+  const V high = span >= 2 * n ? hn::LoadU(df, from + n) : LoadFirst(from + n, span - n);
+  return hn::ConcatEven(df, high, low);
+#endif
+}
+
+template <size_t kStep>
+void CopyLinesBy(const LineCopy& copy, float* to) {
+  const size_t n = hn::Lanes(df);
+  const auto fill = [&](size_t count) HWY_ATTR {
+    for (size_t i = 0; i < count; i += n) hn::StoreU(hn::Zero(df), df, to + i);
+    to += count;
+  };
+  const float* from = copy.from;
+  for (size_t line = 0; line < copy.lines; ++line, from += copy.from_stride) {
+    fill(copy.before);
+    for (size_t i = 0; i < copy.count; i += n) {
+      hn::StoreU(LoadSome<kStep>(from + kStep * i, copy.count - i), df, to + i);
+    }
+    to += copy.count;
+    fill(copy.after);
+  }
+}
+
+void CopyLines(const LineCopy& copy, float* to) {
+  if (copy.step == 1) {
+    CopyLinesBy<1>(copy, to);
+  } else {
+    CopyLinesBy<2>(copy, to);
+  }
 }
 
 template <size_t kVectors>
@@ -331,46 +497,55 @@ void WeighRows(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, size_t 
   }
 }
 
-// Four rows at a time, so that enough loads are in flight.
+// Four rows at a time, so that enough loads are in flight. Each is read to its end, which the
+// processor's prefetching needs.
 template <size_t kRows>
 HWY_INLINE void DotRows(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, size_t b_stride,
-                        size_t depth, float* sums) {
+                        size_t depth, size_t block_depth, float* sums) {
   const size_t n = hn::Lanes(df);
-  V parts[kRows][2];
-  HWY_UNROLL(4)
-  for (size_t r = 0; r < kRows; ++r) parts[r][0] = parts[r][1] = hn::Zero(df);
-  size_t k = 0;
-  for (; k + 2 * n <= depth; k += 2 * n) {
-    const V low = hn::LoadU(df, a + k);
-    const V high = hn::LoadU(df, a + k + n);
+  for (size_t begin = 0; begin < depth; begin += block_depth) {
+    const size_t end = std::min(begin + block_depth, depth);
+    V parts[kRows][2];
+    HWY_UNROLL(4)
+    for (size_t r = 0; r < kRows; ++r) parts[r][0] = parts[r][1] = hn::Zero(df);
+    size_t k = begin;
+    for (; k + 2 * n <= end; k += 2 * n) {
+      const V low = hn::LoadU(df, a + k);
+      const V high = hn::LoadU(df, a + k + n);
+      HWY_UNROLL(4)
+      for (size_t r = 0; r < kRows; ++r) {
+        const float* const row = b + r * b_stride + k;
+        parts[r][0] = hn::MulAdd(low, hn::LoadU(df, row), parts[r][0]);
+        parts[r][1] = hn::MulAdd(high, hn::LoadU(df, row + n), parts[r][1]);
+      }
+    }
     HWY_UNROLL(4)
     for (size_t r = 0; r < kRows; ++r) {
-      const float* const row = b + r * b_stride + k;
-      parts[r][0] = hn::MulAdd(low, hn::LoadU(df, row), parts[r][0]);
-      parts[r][1] = hn::MulAdd(high, hn::LoadU(df, row + n), parts[r][1]);
+      float sum = hn::GetLane(hn::SumOfLanes(df, hn::Add(parts[r][0], parts[r][1])));
+      for (size_t i = k; i < end; ++i) sum += a[i] * b[r * b_stride + i];
+      sums[r] = begin == 0 ? sum : sums[r] + sum;
     }
-  }
-  HWY_UNROLL(4)
-  for (size_t r = 0; r < kRows; ++r) {
-    float sum = hn::GetLane(hn::SumOfLanes(df, hn::Add(parts[r][0], parts[r][1])));
-    for (size_t i = k; i < depth; ++i) sum += a[i] * b[r * b_stride + i];
-    sums[r] = sum;
   }
 }
 
-void Dots(const float* a, const float* b, size_t b_stride, size_t rows, size_t depth, float* sums) {
+void Dots(const float* a, const float* b, size_t b_stride, size_t rows, size_t depth,
+          size_t block_depth, float* sums) {
   size_t r = 0;
-  for (; r + 4 <= rows; r += 4) DotRows<4>(a, b + r * b_stride, b_stride, depth, sums + r);
-  for (; r < rows; ++r) DotRows<1>(a, b + r * b_stride, b_stride, depth, sums + r);
+  for (; r + 4 <= rows; r += 4) {
+    DotRows<4>(a, b + r * b_stride, b_stride, depth, block_depth, sums + r);
+  }
+  for (; r < rows; ++r) DotRows<1>(a, b + r * b_stride, b_stride, depth, block_depth, sums + r);
 }
 
 MatrixKernels Kernels() {
   return {.panel_rows = kPanelRows,
+          .strip_rows = kStripRows,
+          .lanes = hn::Lanes(df),
           .panel_columns = kPanelVectors * hn::Lanes(df),
           .multiply = &Multiply,
           .pack_row = &PackRow,
           .transpose = &Transpose,
-          .every_second = &EverySecond,
+          .copy_lines = &CopyLines,
           .weigh = &Weigh,
           .weigh_rows = &WeighRows,
           .dots = &Dots};

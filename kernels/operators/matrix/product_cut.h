@@ -49,6 +49,9 @@ struct ProductCut {
   uint64_t tasks = 0;
   bool has_direct_a = false;  // read in place
   bool has_direct_b = false;
+  // Of kPanels and kLines: the rows fill vectors, instead of the columns. Panels of A are as wide
+  // as those of B.
+  bool has_row_lanes = false;
   bool packs_first = false;  // A is packed before, in scratch
   uint64_t scratch = 0;      // where: in floats
   uint64_t pack_rows = 0;    // of a task that packs A

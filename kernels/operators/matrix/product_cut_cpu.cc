@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "kernels/base/rounding.h"
@@ -31,11 +32,25 @@ uint64_t TasksOf(const ProductWork& work, const ProductCut& cut) {
          ColumnPartsOf(work, cut);
 }
 
-// Bands of lines with at most so many outputs, unless a line has more.
-void CutLines(const ProductWork& work, uint64_t columns, ProductCut& cut) {
+// Bands of lines with at most so many outputs, unless a line has more: of those heights that take
+// not many more bands the one whose bands fill vectors best.
+void CutLines(const ProductWork& work, const MatrixKernels& kernels, uint64_t columns,
+              ProductCut& cut) {
   const auto& axes = work.image->axes;
-  cut.band_lines = EvenPart(axes[1].outputs, std::max<uint64_t>(columns / axes[2].outputs, 1));
-  cut.bands = CeilDiv(axes[1].outputs, cut.band_lines);
+  const uint64_t outputs = axes[1].outputs;
+  const uint64_t most = EvenPart(outputs, std::max<uint64_t>(columns / axes[2].outputs, 1));
+  const ImageLines line(*work.image, 1);
+  const auto vectors_of = [&](uint64_t lines) {
+    return lines == 0 ? 0 : CeilDiv(line.SpanOf(lines), kernels.lanes);
+  };
+  uint64_t least_vectors = std::numeric_limits<uint64_t>::max();
+  for (uint64_t lines = most; lines > most * 3 / 4; --lines) {
+    const uint64_t vectors = outputs / lines * vectors_of(lines) + vectors_of(outputs % lines);
+    if (vectors >= least_vectors) continue;
+    least_vectors = vectors;
+    cut.band_lines = lines;
+  }
+  cut.bands = CeilDiv(outputs, cut.band_lines);
   if (cut.method == ProductMethod::kLines) cut.columns = cut.band_lines * axes[2].outputs;
 }
 
@@ -65,6 +80,33 @@ bool HasDirectA(const ProductWork& work) {
 bool HasDirectB(const ProductWork& work, const ProductCut& cut) {
   if (work.image.has_value() || work.is_half || work.b.stride != 1) return false;
   return cut.row_panels <= kFewPanels || work.depth <= kShortDepth;
+}
+
+// The most columns that vectors are filled with at a time: those of a plane, with what is between
+// lines.
+uint64_t SpanOf(const ProductWork& work, const ProductCut& cut) {
+  if (cut.method != ProductMethod::kLines) return work.columns;
+  const uint64_t lines = work.image->axes[1].outputs;
+  return ImageLines(*work.image, lines).SpanOf(lines);
+}
+
+// Whether the rows fill vectors better than the columns, even though the result is transposed.
+bool HasRowLanes(const ProductWork& work, const MatrixKernels& kernels, const ProductCut& cut) {
+  constexpr uint64_t kTransposing = 48;  // as many multiplications of an element take as long
+  const bool is_plain = cut.method == ProductMethod::kPanels && !work.image.has_value() &&
+                        !work.is_half && !work.is_batched && work.b.stride == 1 &&
+                        work.b.tap_offsets.empty() &&
+                        kBlockDepth * work.b.depth_stride <= std::numeric_limits<uint32_t>::max();
+  if (work.alpha != 1 || work.rows == 1 ||
+      (work.addend.has_value() && work.addend->column_stride != 0) ||
+      !(is_plain || cut.method == ProductMethod::kLines)) {
+    return false;
+  }
+  const uint64_t planes =
+      cut.method == ProductMethod::kLines ? work.image->axes[0].outputs : uint64_t{1};
+  const uint64_t by_columns = planes * RoundUp(SpanOf(work, cut), kernels.lanes) * work.rows;
+  const uint64_t by_rows = work.columns * RoundUp(work.rows, kernels.lanes);
+  return by_rows * (work.depth + kTransposing) < by_columns * work.depth;
 }
 
 void PlacePackedA(const ProductWork& work, ProductCut& cut, uint64_t& scratch) {
@@ -134,15 +176,22 @@ ProductCut CutOf(const ProductWork& work, const MatrixKernels& kernels, uint64_t
   cut.row_panels = CeilDiv(work.rows, cut.panel_rows);
   cut.block_depth = work.depth == 0 ? 1 : EvenPart(work.depth, kBlockDepth);
   cut.method = MethodOf(work);
-  cut.has_direct_a = HasDirectA(work);
-  cut.has_direct_b = HasDirectB(work, cut);
+  cut.has_row_lanes = HasRowLanes(work, kernels, cut);
+  if (cut.has_row_lanes) {
+    cut.panel_rows = kernels.panel_columns;
+    cut.row_panels = CeilDiv(work.rows, cut.panel_rows);
+  } else {
+    cut.has_direct_a = HasDirectA(work);
+    cut.has_direct_b = HasDirectB(work, cut);
+  }
   cut.rows = work.rows;
   const uint64_t depth = std::max<uint64_t>(work.depth, 1);
   const bool has_lines = cut.method == ProductMethod::kLines;
   const bool is_window = cut.method == ProductMethod::kWindow;
   cut.columns = work.columns;
   if (!is_window) {
-    const bool is_packed = cut.method == ProductMethod::kPanels && !cut.has_direct_b;
+    const bool is_packed =
+        cut.method == ProductMethod::kPanels && !cut.has_direct_b && !cut.has_row_lanes;
     const uint64_t most = is_packed ? kBlockElements / cut.block_depth : kMostColumns;
     const uint64_t wanted = RoundUp(kLeastTaskProducts / (work.rows * depth) + 1, kPanelColumns);
     cut.columns = std::min(work.columns, std::clamp(wanted, kLeastColumns,
@@ -152,7 +201,7 @@ ProductCut CutOf(const ProductWork& work, const MatrixKernels& kernels, uint64_t
   if (has_lines) {
     const uint64_t taps = work.image->taps.size();
     cut.block_depth = EvenPart(work.depth / taps, kBlockDepth / taps) * taps;
-    CutLines(work, cut.columns, cut);
+    CutLines(work, kernels, cut.columns, cut);
   }
   const uint64_t wanted_tasks = has_lines ? kWantedLineTasks : kWantedTasks;
   const auto products = [&] { return cut.rows * cut.columns * depth; };
@@ -165,14 +214,14 @@ ProductCut CutOf(const ProductWork& work, const MatrixKernels& kernels, uint64_t
   // The longer side, so that tasks share as little of A and B as possible. Of lines the columns,
   // because copying lines takes longer than reading A.
   while (TasksOf(work, cut) < wanted_tasks && products() >= 2 * kLeastTaskProducts) {
-    const bool can_cut_rows = cut.rows > 4 * cut.panel_rows;
-    const bool has_longer_rows = !has_lines && cut.rows > cut.columns;
+    const bool can_cut_rows = cut.rows > (cut.has_row_lanes ? 1 : 4) * cut.panel_rows;
+    const bool has_longer_rows = (!has_lines || cut.has_row_lanes) && cut.rows > cut.columns;
     if (can_cut_rows && (has_longer_rows || !can_cut_columns())) {
       halve_rows();
     } else if (!can_cut_columns()) {
       break;
     } else if (has_lines) {
-      CutLines(work, CeilDiv(cut.columns, 2), cut);
+      CutLines(work, kernels, CeilDiv(cut.columns, 2), cut);
     } else {
       cut.columns = RoundUp(CeilDiv(cut.columns, 2), kPanelColumns);
     }
@@ -182,7 +231,7 @@ ProductCut CutOf(const ProductWork& work, const MatrixKernels& kernels, uint64_t
     cut.batches =
         std::clamp<uint64_t>(kLeastTaskProducts / products(), 1, CeilDiv(batches, kWantedTasks));
   }
-  if (is_window) CutLines(work, kWindowColumns, cut);
+  if (is_window) CutLines(work, kernels, kWindowColumns, cut);
   if (has_lines || is_window) cut.lines = ImageLines(*work.image, cut.band_lines);
   cut.tasks = TasksOf(work, cut);
   PlacePackedA(work, cut, scratch);

@@ -52,6 +52,10 @@ class ImageRows {
   // Outputs [first, first + count) of line (z, y) of the image; zeros if it is outside.
   void WriteLine(uint64_t channel, int64_t z, int64_t y, uint64_t first, int64_t tap,
                  uint64_t count, float* to) const;
+  // Outputs [0, count) of `lines` lines, the first of which reads line (z, y). Writes up to a
+  // vector behind them.
+  void WriteLines(uint64_t channel, int64_t z, int64_t y, uint64_t lines, int64_t tap,
+                  uint64_t count, float* to) const;
 
  private:
   void Copy(uint64_t from, uint64_t stride, uint64_t count, float* to) const;

@@ -19,6 +19,26 @@ bool IsInside(const ImageAxis& axis, int64_t position) {
   return position >= 0 && position < static_cast<int64_t>(axis.size);
 }
 
+// Of `count` outputs, those that read an element of the axis, and the position of the first one.
+struct Inside {
+  uint64_t first = 0;
+  uint64_t count = 0;
+  uint64_t position = 0;
+};
+// `position` is that of output 0. The axis is not spread.
+Inside InsideOf(const ImageAxis& axis, int64_t position, uint64_t count) {
+  const auto step = static_cast<int64_t>(axis.step);
+  const auto size = static_cast<int64_t>(axis.size);
+  const auto last = static_cast<int64_t>(count);
+  const int64_t low = position >= 0 ? 0 : std::min(last, (-position + step - 1) / step);
+  const int64_t high =
+      position >= size ? low : std::clamp((size - position + step - 1) / step, low, last);
+  if (high == low) return {.first = static_cast<uint64_t>(low)};
+  return {.first = static_cast<uint64_t>(low),
+          .count = static_cast<uint64_t>(high - low),
+          .position = static_cast<uint64_t>(position + low * step)};
+}
+
 }  // namespace
 
 uint64_t DepthOffset(const ProductOperand& operand, uint64_t k) {
@@ -95,17 +115,40 @@ void ImageRows::WriteLine(uint64_t channel, int64_t z, int64_t y, uint64_t first
     }
     return;
   }
-  const int64_t step = static_cast<int64_t>(axis.step);
-  const int64_t size = static_cast<int64_t>(axis.size);
-  const int64_t position = static_cast<int64_t>(first) * step + tap;
-  const int64_t last = static_cast<int64_t>(count);
-  const int64_t low = position >= 0 ? 0 : std::min(last, (-position + step - 1) / step);
-  const int64_t high =
-      position >= size ? low : std::clamp((size - position + step - 1) / step, low, last);
-  std::fill_n(to, low, 0.0f);
-  const uint64_t from = line + static_cast<uint64_t>(position + low * step) * axis.stride;
-  Copy(from, axis.step * axis.stride, static_cast<uint64_t>(high - low), to + low);
-  std::fill(to + high, to + last, 0.0f);
+  const Inside inside = InsideOf(axis, static_cast<int64_t>(first * axis.step) + tap, count);
+  std::fill_n(to, inside.first, 0.0f);
+  Copy(line + inside.position * axis.stride, axis.step * axis.stride, inside.count,
+       to + inside.first);
+  std::fill(to + inside.first + inside.count, to + count, 0.0f);
+}
+
+void ImageRows::WriteLines(uint64_t channel, int64_t z, int64_t y, uint64_t lines, int64_t tap,
+                           uint64_t count, float* to) const {
+  const auto& axes = image_.axes;
+  const ImageAxis& axis = axes[2];
+  const auto line_at = [&](uint64_t line) { return y + static_cast<int64_t>(line * axes[1].step); };
+  const bool has_kernel = !elements_.is_half() && axis.stride == 1 && axis.step <= 2;
+  if (!has_kernel || !IsInside(axes[0], z)) {
+    for (uint64_t line = 0; line < lines; ++line) {
+      WriteLine(channel, z, line_at(line), 0, tap, count, to + line * count);
+    }
+    return;
+  }
+  const Inside rows = InsideOf(axes[1], y, lines);
+  const Inside inside = InsideOf(axis, tap, count);
+  std::fill_n(to, rows.first * count, 0.0f);
+  to += rows.first * count;
+  kernels_.copy_lines(
+      {.from = elements_.floats() + channel + static_cast<uint64_t>(z) * axes[0].stride +
+               rows.position * axes[1].stride + inside.position,
+       .from_stride = axes[1].step * axes[1].stride,
+       .lines = rows.count,
+       .step = axis.step,
+       .before = inside.first,
+       .count = inside.count,
+       .after = count - inside.first - inside.count},
+      to);
+  std::fill_n(to + rows.count * count, (lines - rows.first - rows.count) * count, 0.0f);
 }
 
 void ImageRows::Copy(uint64_t from, uint64_t stride, uint64_t count, float* to) const {
@@ -115,7 +158,7 @@ void ImageRows::Copy(uint64_t from, uint64_t stride, uint64_t count, float* to) 
   } else if (stride == 1) {
     std::memcpy(to, elements_.floats() + from, count * sizeof(float));
   } else if (stride == 2 && !elements_.is_half()) {
-    kernels_.every_second(elements_.floats() + from, count, to);
+    for (uint64_t i = 0; i < count; ++i) to[i] = elements_.floats()[from + 2 * i];
   } else {
     for (uint64_t i = 0; i < count; ++i) to[i] = elements_.At(from + i * stride);
   }

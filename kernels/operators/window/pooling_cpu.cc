@@ -19,7 +19,7 @@ namespace opmill {
 namespace {
 
 constexpr uint64_t kTaskElements = uint64_t{1} << 16;
-// Of a row that is computed at a time: its columns stay in the first cache.
+// Of the part of a row, or the rows, that are computed at a time: they stay in the first cache.
 constexpr uint64_t kTileColumns = 1024;
 
 // A task computes several rows of results.
@@ -45,28 +45,38 @@ class PoolingProgram : public CpuProgram {
     rows_a_task_ = std::max<uint64_t>(1, kTaskElements / work);
     phases_ = {CeilDiv(rows_, rows_a_task_)};
     cost_bytes_ = rows_ * work * element_bytes_;
-    const uint64_t results = std::min(tile_results_, row_results_);
-    const uint64_t tile_columns =
-        std::min<uint64_t>(columns, (results - 1) * width.stride + width.extent());
-    task_bytes_ = tile_columns * (2 * value_bytes_ + element_bytes_) +
-                  results * (2 * value_bytes_ + sizeof(uint32_t));
+    tile_results_ = std::min(tile_results_, row_results_);
+    const uint64_t slot = SlotOf(tile_results_);
+    if (tile_results_ == row_results_ && !desc_.indices.has_value()) {
+      tile_lines_ = std::max<uint64_t>(1, kTileColumns / slot);
+    }
+    task_bytes_ = slot * tile_lines_ * 4 * value_bytes_;
+    if (desc_.function == PoolingFunction::kAverage && desc_.divisor() == 0) {
+      for (uint64_t x = 0; x < row_results_; ++x) {
+        counts_.push_back(static_cast<float>(width.ElementsOf(x, desc_.input.sizes[kWidth]).count));
+      }
+    }
   }
 
   void Run(size_t /*phase*/, uint64_t task, const RunBuffers& buffers) const override {
     const uint64_t first = task * rows_a_task_;
-    for (uint64_t row = first; row < std::min(first + rows_a_task_, rows_); ++row) {
+    const uint64_t end = std::min(first + rows_a_task_, rows_);
+    for (uint64_t row = first; row < end;) {
       Coordinates at = {};
       uint64_t rest = row;
       for (size_t d = kWidth; d-- > 0;) {
         at[d] = rest % desc_.output.sizes[d];
         rest /= desc_.output.sizes[d];
       }
+      const uint64_t lines =
+          std::min({tile_lines_, end - row, desc_.output.sizes[kHeight] - at[kHeight]});
+      row += lines;
       if (desc_.indices.has_value()) {
         RunIndexedRow(at, buffers);
         continue;
       }
       for (at[kWidth] = 0; at[kWidth] < row_results_; at[kWidth] += tile_results_) {
-        RunTile(at, std::min(tile_results_, row_results_ - at[kWidth]), buffers);
+        RunTile(at, lines, std::min(tile_results_, row_results_ - at[kWidth]), buffers);
       }
     }
   }
@@ -112,61 +122,84 @@ class PoolingProgram : public CpuProgram {
     }
   }
 
-  void RunTile(const Coordinates& first, uint64_t count, const RunBuffers& buffers) const {
+  // `count` results of each of `lines` adjacent rows, which all begin at `first`.
+  void RunTile(const Coordinates& first, uint64_t lines, uint64_t count,
+               const RunBuffers& buffers) const {
     const WindowDim& width = desc_.windows[kWidth];
-    const uint64_t size = desc_.input.sizes[kWidth];
+    const uint64_t slot = SlotOf(count);
+    const uint64_t values = slot / width.stride;  // of a row, with some between the rows
+    // The columns of a row that are in the input, and how many padding ones are before them.
     const uint64_t padded = first[kWidth] * width.stride;
-    const uint64_t last = (first[kWidth] + count - 1) * width.stride + width.extent() - 1;
-    const auto column_of = [&](uint64_t at) {
-      return std::min(at - std::min<uint64_t>(at, width.start_padding), size - 1);
-    };
-    const uint64_t low = column_of(padded);
-    const uint64_t columns = column_of(last) - low + 1;
+    const uint64_t before = width.start_padding - std::min<uint64_t>(padded, width.start_padding);
+    const uint64_t low = padded + before - width.start_padding;
+    const uint64_t size = desc_.input.sizes[kWidth];
+    const uint64_t columns = std::min(size - std::min(low, size), slot - std::min(before, slot));
     TaskMemory::Scope memory;
-    std::byte* const joined = memory.Take(columns * value_bytes_);
+    const uint64_t joined_count = lines * slot + width.extent();
+    std::byte* const joined = memory.Take(joined_count * value_bytes_);
     std::byte* const packed = memory.Take(columns * element_bytes_);
     std::byte* const floats = memory.Take(averages_halves_ ? columns * sizeof(float) : 0);
-    kernels_.join(nullptr, joined, columns);
-    size_t row_count = 0;
-    ForEachWindowRow(first, [&](uint64_t offset, uint64_t, uint64_t) {
-      const uint64_t begin = offset + low * desc_.input.strides[kWidth];
-      const std::byte* elements =
-          Contiguous(buffers.inputs[0] + begin * element_bytes_, columns, packed);
-      if (averages_halves_) {
-        FloatsFromHalves(reinterpret_cast<const uint16_t*>(elements),
-                         reinterpret_cast<float*>(floats), columns);
-        elements = floats;
-      }
-      kernels_.join(elements, joined, columns);
-      ++row_count;
-    });
-    const bool is_direct = desc_.output.strides[kWidth] == 1 && !averages_halves_;
-    std::byte* const to = buffers.outputs[0] + OffsetOf(desc_.output, first) * element_bytes_;
-    const PoolingRow row = {
-        .columns = joined,
-        .column_count = columns,
-        .column_elements = row_count,
-        .start = static_cast<int64_t>(padded) - static_cast<int64_t>(width.start_padding) -
-                 static_cast<int64_t>(low),
-        .step = width.stride,
-        .window = width.window,
-        .dilation = width.dilation,
-        .divisor = desc_.divisor(),
-        .count = count,
-        .values = memory.Take(count * value_bytes_),
-        .counts = reinterpret_cast<uint32_t*>(memory.Take(count * sizeof(uint32_t))),
-        .results = is_direct ? to : memory.Take(count * value_bytes_)};
-    kernels_.pool(row);
-    if (is_direct) return;
-    std::byte* results = static_cast<std::byte*>(row.results);
-    if (averages_halves_) {
-      results = static_cast<std::byte*>(row.values);
-      HalvesFromFloats(static_cast<const float*>(row.results), reinterpret_cast<uint16_t*>(results),
-                       count);
+    std::byte* const joined_values = memory.Take(lines * values * value_bytes_);
+    kernels_.join(nullptr, joined, joined_count);
+    std::vector<float> divisors(lines, static_cast<float>(desc_.divisor()));
+    Coordinates at = first;
+    for (uint64_t line = 0; line < lines; ++line, ++at[kHeight]) {
+      size_t row_count = 0;
+      ForEachWindowRow(at, [&](uint64_t offset, uint64_t, uint64_t) {
+        ++row_count;
+        if (columns == 0) return;
+        const uint64_t begin = offset + low * desc_.input.strides[kWidth];
+        const std::byte* elements =
+            Contiguous(buffers.inputs[0] + begin * element_bytes_, columns, packed);
+        if (averages_halves_) {
+          FloatsFromHalves(reinterpret_cast<const uint16_t*>(elements),
+                           reinterpret_cast<float*>(floats), columns);
+          elements = floats;
+        }
+        kernels_.join(elements, joined + (line * slot + before) * value_bytes_, columns);
+      });
+      if (!counts_.empty()) divisors[line] = static_cast<float>(row_count);
     }
+    kernels_.pool({.columns = joined,
+                   .step = width.stride,
+                   .window = width.window,
+                   .dilation = width.dilation,
+                   .count = (lines - 1) * values + count,
+                   .values = joined_values});
+    at = first;
+    for (uint64_t line = 0; line < lines; ++line, ++at[kHeight]) {
+      Finish(joined_values + line * values * value_bytes_,
+             {.divisor = divisors[line],
+              .counts = counts_.empty() ? nullptr : counts_.data() + first[kWidth]},
+             count, buffers.outputs[0] + OffsetOf(desc_.output, at) * element_bytes_);
+    }
+  }
+
+  // The columns of a row of results, and those until the next row's. Multiples of the step.
+  uint64_t SlotOf(uint64_t results) const {
+    const WindowDim& width = desc_.windows[kWidth];
+    return RoundUp((results - 1) * width.stride + width.extent(), width.stride);
+  }
+
+  void Finish(const std::byte* values, const PoolingDivisors& divisors, uint64_t count,
+              std::byte* to) const {
+    const uint64_t stride = desc_.output.strides[kWidth];
+    if (stride == 1 && !averages_halves_) {
+      kernels_.finish(values, divisors, count, to);
+      return;
+    }
+    TaskMemory::Scope memory;
+    std::byte* results = memory.Take(count * value_bytes_);
+    kernels_.finish(values, divisors, count, results);
+    if (averages_halves_) {
+      std::byte* const halves = stride == 1 ? to : memory.Take(count * element_bytes_);
+      HalvesFromFloats(reinterpret_cast<const float*>(results), reinterpret_cast<uint16_t*>(halves),
+                       count);
+      results = halves;
+    }
+    if (stride == 1) return;
     for (uint64_t i = 0; i < count; ++i) {
-      CopyElement(to + i * desc_.output.strides[kWidth] * element_bytes_,
-                  results + i * element_bytes_, element_bytes_);
+      CopyElement(to + i * stride * element_bytes_, results + i * element_bytes_, element_bytes_);
     }
   }
 
@@ -224,6 +257,8 @@ class PoolingProgram : public CpuProgram {
   const PoolingKernels kernels_;
   uint64_t tile_results_ = 1;
   uint64_t row_results_ = 1;
+  uint64_t tile_lines_ = 1;
+  std::vector<float> counts_;  // of averages without padding: elements along the width
   uint64_t rows_ = 1;
   uint64_t rows_a_task_ = 1;
 };

@@ -9,22 +9,23 @@
 
 namespace opmill {
 
-// A row of results. Columns are the elements of one width, and their values what joins them: a
-// maximum or a sum. Element k of the window of result i is column start + i * step + k * dilation,
-// if there is one.
+// Results of a dimension, one after the other. Columns are the elements of one width, and their
+// values what joins them: a maximum or a sum. Value i joins columns i * step + k * dilation, for k
+// below `window`.
 struct PoolingRow {
   const void* columns = nullptr;
-  size_t column_count = 0;
-  size_t column_elements = 0;  // joined in each
-  int64_t start = 0;
-  int64_t step = 1;
-  int64_t window = 1;
-  int64_t dilation = 1;
-  uint32_t divisor = 0;  // of averages; 0: the number of elements
+  size_t step = 1;
+  size_t window = 1;
+  size_t dilation = 1;
   size_t count = 0;
-  void* values = nullptr;      // memory for `count` values
-  uint32_t* counts = nullptr;  // for `count` numbers
-  void* results = nullptr;     // `count` elements
+  void* values = nullptr;
+};
+
+// What values are divided by: `divisor`, and if there are counts, at least 1 and `divisor` times
+// the count of each.
+struct PoolingDivisors {
+  float divisor = 1;
+  const float* counts = nullptr;
 };
 
 // Values have the size of elements.
@@ -32,6 +33,9 @@ struct PoolingKernels {
   // Joins elements to the columns; without elements, makes the columns empty.
   void (*join)(const void* elements, void* columns, size_t column_count) = nullptr;
   void (*pool)(const PoolingRow& row) = nullptr;
+  // Elements from values. Maxima are not divided.
+  void (*finish)(const void* values, const PoolingDivisors& divisors, size_t count,
+                 void* results) = nullptr;
 };
 
 PoolingKernels MaxPoolingKernels(DataType type);

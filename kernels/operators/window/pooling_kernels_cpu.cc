@@ -50,43 +50,17 @@ struct Average {
   static HWY_INLINE Element Result(Value value, float count) { return value / count; }
 };
 
-// The elements of windows that are a column of any result.
-struct Elements {
-  int64_t first = 0;
-  int64_t end = 0;
-};
-HWY_INLINE Elements ElementsOf(const PoolingRow& row) {
-  const int64_t last = row.start + (static_cast<int64_t>(row.count) - 1) * row.step;
-  const int64_t to_end = static_cast<int64_t>(row.column_count) - 1 - row.start;
-  Elements elements;
-  elements.first = last < 0 ? (-last + row.dilation - 1) / row.dilation : 0;
-  elements.end = to_end < 0 ? 0 : std::min(to_end / row.dilation + 1, row.window);
-  return elements;
-}
-
-// The results whose element k is a column, from `first` on.
-struct Reached {
-  size_t first = 0;
-  size_t end = 0;
-  int64_t column = 0;  // of result 0
-};
-HWY_INLINE Reached ReachedBy(const PoolingRow& row, int64_t k) {
-  const int64_t column = row.start + k * row.dilation;
-  const int64_t columns = static_cast<int64_t>(row.column_count);
-  if (column >= columns) return {};
-  const int64_t first = column < 0 ? (-column + row.step - 1) / row.step : 0;
-  const int64_t end =
-      std::min<int64_t>((columns - 1 - column) / row.step + 1, static_cast<int64_t>(row.count));
-  if (first >= end) return {};
-  return {static_cast<size_t>(first), static_cast<size_t>(end), column};
-}
-
-template <class Policy, int64_t kStep>
-HWY_INLINE void JoinSteps(const typename Policy::Value* HWY_RESTRICT columns, size_t first,
-                          size_t end, typename Policy::Value* HWY_RESTRICT values) {
-  for (size_t i = first; i < end; ++i) {
-    values[i] = Policy::Join(values[i], columns[static_cast<int64_t>(i) * kStep]);
-  }
+// Calls visit(i, size) for parts of `count` elements, whose sizes are constants: loops over them
+// are vectorized, also those of short rows.
+template <class Visit>
+HWY_INLINE void ForEachPart(size_t count, const Visit& visit) {
+  size_t i = 0;
+  for (; i + 16 <= count; i += 16) visit(i, std::integral_constant<size_t, 16>());
+  if ((count & 8) != 0) visit(i, std::integral_constant<size_t, 8>());
+  i += count & 8;
+  if ((count & 4) != 0) visit(i, std::integral_constant<size_t, 4>());
+  i += count & 4;
+  for (; i < count; ++i) visit(i, std::integral_constant<size_t, 1>());
 }
 
 template <class Policy>
@@ -97,56 +71,64 @@ void Join(const void* from, void* to, size_t count) {
     return;
   }
   const auto* HWY_RESTRICT elements = static_cast<const typename Policy::Element*>(from);
-  for (size_t i = 0; i < count; ++i) {
-    columns[i] = Policy::Join(columns[i], Policy::Of(elements[i]));
+  ForEachPart(count, [&](size_t i, auto size) HWY_ATTR {
+    for (size_t j = 0; j < size; ++j) {
+      columns[i + j] = Policy::Join(columns[i + j], Policy::Of(elements[i + j]));
+    }
+  });
+}
+
+// `kStep` is that of the row, or 0 for any other.
+template <class Policy, size_t kStep>
+HWY_INLINE void PoolSteps(const PoolingRow& row) {
+  using Value = typename Policy::Value;
+  Value* HWY_RESTRICT values = static_cast<Value*>(row.values);
+  const size_t step = kStep == 0 ? row.step : kStep;
+  std::fill_n(values, row.count, Policy::kIdentity);
+  for (size_t k = 0; k < row.window; ++k) {
+    const Value* HWY_RESTRICT columns = static_cast<const Value*>(row.columns) + k * row.dilation;
+    ForEachPart(row.count, [&](size_t i, auto size) HWY_ATTR {
+      for (size_t j = 0; j < size; ++j) {
+        values[i + j] = Policy::Join(values[i + j], columns[(i + j) * step]);
+      }
+    });
   }
 }
 
 template <class Policy>
 void Pool(const PoolingRow& row) {
-  using Element = typename Policy::Element;
-  using Value = typename Policy::Value;
-  Value* HWY_RESTRICT values = static_cast<Value*>(row.values);
-  std::fill_n(values, row.count, Policy::kIdentity);
-  const Elements window = ElementsOf(row);
-  bool all_reached = window.first == 0 && window.end == row.window;
-  for (int64_t k = window.first; k < window.end; ++k) {
-    const Reached reached = ReachedBy(row, k);
-    all_reached = all_reached && reached.first == 0 && reached.end == row.count;
-    const Value* const columns = static_cast<const Value*>(row.columns) + reached.column;
-    if (row.step == 1) {
-      JoinSteps<Policy, 1>(columns, reached.first, reached.end, values);
-    } else if (row.step == 2) {
-      JoinSteps<Policy, 2>(columns, reached.first, reached.end, values);
-    } else {
-      for (size_t i = reached.first; i < reached.end; ++i) {
-        values[i] = Policy::Join(values[i], columns[static_cast<int64_t>(i) * row.step]);
-      }
-    }
-  }
-  Element* HWY_RESTRICT results = static_cast<Element*>(row.results);
-  const float in_column = static_cast<float>(row.column_elements);
-  if (!std::is_same_v<Policy, Average> || row.divisor != 0 || all_reached) {
-    const float count = row.divisor != 0
-                            ? static_cast<float>(row.divisor)
-                            : std::max(1.0f, in_column * static_cast<float>(row.window));
-    for (size_t i = 0; i < row.count; ++i) results[i] = Policy::Result(values[i], count);
-    return;
-  }
-  std::fill_n(row.counts, row.count, 0u);
-  for (int64_t k = window.first; k < window.end; ++k) {
-    const Reached reached = ReachedBy(row, k);
-    for (size_t i = reached.first; i < reached.end; ++i) ++row.counts[i];
-  }
-  for (size_t i = 0; i < row.count; ++i) {
-    const float count = in_column * static_cast<float>(row.counts[i]);
-    results[i] = Policy::Result(values[i], count < 1 ? 1.0f : count);
+  if (row.step == 1) {
+    PoolSteps<Policy, 1>(row);
+  } else if (row.step == 2) {
+    PoolSteps<Policy, 2>(row);
+  } else {
+    PoolSteps<Policy, 0>(row);
   }
 }
 
 template <class Policy>
+void Finish(const void* from, const PoolingDivisors& divisors, size_t count, void* to) {
+  const auto* HWY_RESTRICT values = static_cast<const typename Policy::Value*>(from);
+  auto* HWY_RESTRICT results = static_cast<typename Policy::Element*>(to);
+  const float divisor = divisors.divisor;
+  if (divisors.counts == nullptr) {
+    ForEachPart(count, [&](size_t i, auto size) HWY_ATTR {
+      for (size_t j = 0; j < size; ++j) results[i + j] = Policy::Result(values[i + j], divisor);
+    });
+    return;
+  }
+  const float* HWY_RESTRICT counts = divisors.counts;
+  ForEachPart(count, [&](size_t i, auto size) HWY_ATTR {
+    for (size_t j = 0; j < size; ++j) {
+      const float elements = divisor * counts[i + j];
+      results[i + j] = Policy::Result(values[i + j], elements < 1 ? 1.0f : elements);
+    }
+  });
+}
+
+template <class Policy>
 PoolingKernels KernelsOf() {
-  return {&Join<Policy>, &Pool<Policy>};
+  return {&Join<Policy>, &Pool<Policy>, &Finish<Policy>};
 }
 
 PoolingKernels MaxKernels(DataType type) {

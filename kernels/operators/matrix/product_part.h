@@ -1,0 +1,101 @@
+// One product of a program: what is computed, how it is cut, and what is packed of its operands.
+#ifndef OPMILL_KERNELS_OPERATORS_MATRIX_PRODUCT_PART_H_
+#define OPMILL_KERNELS_OPERATORS_MATRIX_PRODUCT_PART_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "kernels/cpu/cpu_program.h"
+#include "kernels/operators/matrix/matrix_kernels.h"
+#include "kernels/operators/matrix/product_cut.h"
+#include "kernels/operators/matrix/product_packing.h"
+#include "kernels/operators/matrix/product_work.h"
+
+namespace opmill {
+
+// What a task computes.
+struct ProductTask {
+  BatchPlace batch;
+  uint64_t row = 0;
+  uint64_t rows = 0;
+  uint64_t column = 0;
+  uint64_t columns = 0;
+  // Of kLines, which column and columns are.
+  uint64_t z = 0;
+  uint64_t line = 0;
+  uint64_t lines = 0;
+};
+
+// Immutable after Keep.
+class ProductPart {
+ public:
+  // `scratch`: as CutOf.
+  ProductPart(const MatrixKernels& kernels, ProductWork work, uint64_t& scratch)
+      : kernels_(kernels), work_(std::move(work)), cut_(CutOf(work_, kernels, scratch)) {}
+
+  const MatrixKernels& kernels() const { return kernels_; }
+  const ProductWork& work() const { return work_; }
+  const ProductCut& cut() const { return cut_; }
+
+  // As those of CpuProgram.
+  bool CanKeep(size_t input) const;
+  void Keep(size_t input, const std::byte* bytes);
+  bool keeps_a() const { return kept_a_ != nullptr; }
+  bool keeps_b() const { return kept_b_ != nullptr; }
+  uint64_t kept_bytes() const { return kept_bytes_; }
+
+  // Tasks that pack A before, and those of products.
+  uint64_t packs() const { return keeps_a() ? 0 : cut_.packs; }
+  uint64_t tasks() const { return cut_.tasks; }
+  ProductTask TaskAt(uint64_t index) const;  // of element 0 of BatchesOf
+  // The elements of the batches that a task computes, one after the other: first and end.
+  std::pair<uint64_t, uint64_t> BatchesOf(uint64_t index) const;
+
+  void RunPack(uint64_t index, const RunBuffers& buffers) const;
+
+  Elements InputOf(size_t input, const RunBuffers& buffers) const {
+    return {buffers.inputs[input], work_.is_half};
+  }
+  uint64_t OutputOffset(const ProductTask& task) const;
+
+  // Whether each task packs its rows of A.
+  bool PacksA() const { return !cut_.packs_first && !cut_.has_direct_a && !keeps_a(); }
+  // A that is packed before. The panels of a block of K are together.
+  float* PackedA(const ProductTask& task, const RunBuffers& buffers) const;
+  // The panels of the task's rows.
+  void PackRows(const ProductTask& task, const RunBuffers& buffers, uint64_t k0, uint64_t depth,
+                float* to) const;
+  // The weights of the task's rows, as kWindow reads them.
+  void WriteWeights(const ProductTask& task, const RunBuffers& buffers, float* to) const;
+  const float* KeptB(const ProductTask& task, uint64_t k0) const;
+  // Columns [column, column + columns) of the task. `row` has room for them.
+  void PackB(const ProductTask& task, const RunBuffers& buffers, uint64_t column, uint64_t columns,
+             uint64_t k0, uint64_t depth, float* row, float* to) const;
+
+ private:
+  void KeepA(const std::byte* bytes);
+  void KeepB(const std::byte* bytes);
+  template <typename Pack>
+  void ForEachCopy(uint64_t BatchPlace::*copy, const Pack& pack) const;
+  std::unique_ptr<float[]> Allocate(uint64_t copies, uint64_t floats);
+  uint64_t AFloats() const;
+  uint64_t PaddedColumns() const;
+  void PackA(const ProductTask& task, const RunBuffers& buffers) const;
+
+  const MatrixKernels& kernels_;
+  const ProductWork work_;
+  const ProductCut cut_;
+  // What runs would pack.
+  std::unique_ptr<float[]> kept_a_;
+  std::unique_ptr<float[]> kept_b_;
+  uint64_t kept_bytes_ = 0;
+};
+
+// Computes the product of a task.
+void RunProduct(const ProductPart& part, const ProductTask& task, const RunBuffers& buffers);
+
+}  // namespace opmill
+
+#endif  // OPMILL_KERNELS_OPERATORS_MATRIX_PRODUCT_PART_H_

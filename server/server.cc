@@ -40,6 +40,8 @@ constexpr std::array<absl::string_view, 4> kMethodsWithTensors = {
     "/opmill.v1.OperatorService/Execute", "/opmill.v1.OperatorService/ExecuteStream",
     "/inference.GRPCInferenceService/ModelInfer",
     "/inference.GRPCInferenceService/ModelStreamInfer"};
+constexpr absl::string_view kMethodWithFiles =
+    "/inference.GRPCInferenceService/RepositoryModelLoad";
 constexpr uint32_t kMostBytesWithoutTensors = uint32_t{64} << 10;
 // Open calls, without their messages, may take a half of the memory of the transport.
 constexpr uint64_t kShareOfCalls = 2;
@@ -225,10 +227,6 @@ absl::Status Server::Initialize() {
   ASSIGN_OR_RETURN(memory_, DivideMemory(HostMemoryBytes(), limits));
   RETURN_IF_ERROR(DecideConnections(limits));
   ASSIGN_OR_RETURN(access_, Access::Create(options_.access));
-  ASSIGN_OR_RETURN(models_,
-                   ModelTable::Create(options_.model_repository,
-                                      {.read = {.memory_bytes = limits.max_model_bytes},
-                                       .constant_bytes = limits.max_model_constant_bytes}));
   connections_ = std::make_shared<Connections>(limits);
   ASSIGN_OR_RETURN(device_, CreateDevice(options_, memory_, [this](const absl::Status& status) {
                      DeviceChanged(status);
@@ -244,13 +242,18 @@ absl::Status Server::Initialize() {
                                                   limits.max_shared_memory_regions);
   const ServiceParts parts = {*device_, *cache_,       *executor_,      statistics_, open_calls_,
                               *access_, *connections_, *shared_memory_, limits};
-  service_ = std::make_unique<OperatorService>(parts, *models_);
+  ASSIGN_OR_RETURN(repository_,
+                   ModelRepository::Open(options_.repository,
+                                         {.read = {.memory_bytes = limits.max_model_bytes},
+                                          .constant_bytes = limits.max_model_constant_bytes},
+                                         models_, [](const auto&) { return absl::OkStatus(); }));
+  service_ = std::make_unique<OperatorService>(parts, models_);
   const auto readiness = [this] {
     const absl::MutexLock lock(&phase_mutex_);
     return ReadinessNow();
   };
   inference_service_ = std::make_unique<oip::InferenceService>(
-      parts, *models_, [readiness] { return readiness().is_ready; });
+      parts, models_, *repository_, [readiness] { return readiness().is_ready; });
   LimitTransports();
   RETURN_IF_ERROR(Listen());
   if (!options_.metrics_address.empty()) {
@@ -294,12 +297,13 @@ void Server::LimitTransports() {
   auto rules = std::make_shared<TransportRules>();
   rules->budget = std::make_shared<CallBudget>(memory_.transport_bytes / kShareOfCalls,
                                                limits.max_calls_per_connection);
-  rules->message_limit =
-      [most = static_cast<uint32_t>(limits.max_message_bytes)](absl::string_view path) {
-        return std::count(kMethodsWithTensors.begin(), kMethodsWithTensors.end(), path) > 0
-                   ? most
-                   : std::min(most, kMostBytesWithoutTensors);
-      };
+  rules->message_limit = [most = static_cast<uint32_t>(limits.max_message_bytes),
+                          takes_files = repository_->CheckControl().ok()](absl::string_view path) {
+    const bool is_long =
+        std::count(kMethodsWithTensors.begin(), kMethodsWithTensors.end(), path) > 0 ||
+        (takes_files && path == kMethodWithFiles);
+    return is_long ? most : std::min(most, kMostBytesWithoutTensors);
+  };
   rules->close = [connections = connections_](const std::string& peer, Connections::Reason reason) {
     connections->Close(peer, reason, SteadyNow());
   };

@@ -23,6 +23,7 @@
 #include "server/execution/open_calls.h"
 #include "server/housekeeper.h"
 #include "server/metrics/metrics_endpoint.h"
+#include "server/models/model_repository.h"
 #include "server/models/model_table.h"
 #include "server/network/connections.h"
 #include "server/network/listener.h"
@@ -79,8 +80,9 @@ class Server {
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<Housekeeper> housekeeper_;
   std::unique_ptr<SharedMemory> shared_memory_;
+  ModelTable models_;
+  std::unique_ptr<ModelRepository> repository_;
   std::unique_ptr<OperatorService> service_;
-  std::unique_ptr<ModelTable> models_;
   std::unique_ptr<oip::InferenceService> inference_service_;
   std::unique_ptr<grpc::Server> grpc_server_;
   std::unique_ptr<Listener> listener_;

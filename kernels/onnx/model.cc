@@ -92,6 +92,12 @@ absl::StatusOr<std::shared_ptr<const Model>> Model::Load(const std::string& path
   return Make(std::move(graph), limits);
 }
 
+absl::StatusOr<std::shared_ptr<const Model>> Model::Parse(absl::string_view bytes,
+                                                          const ModelLimits& limits) {
+  ASSIGN_OR_RETURN(Graph graph, ReadModel(bytes, limits.read));
+  return Make(std::move(graph), limits);
+}
+
 absl::StatusOr<std::shared_ptr<const Model>> Model::Make(Graph graph, const ModelLimits& limits) {
   std::shared_ptr<Model> model(new Model(std::move(graph), limits));
   RETURN_IF_ERROR(model->ReadTensors());

@@ -13,6 +13,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "kernels/onnx/graph.h"
 #include "kernels/onnx/read_model.h"
@@ -52,6 +53,9 @@ class Model {
   // devices have no kernel.
   static absl::StatusOr<std::shared_ptr<const Model>> Load(const std::string& path,
                                                            const ModelLimits& limits = {});
+  // The same, of the bytes of a file without external data.
+  static absl::StatusOr<std::shared_ptr<const Model>> Parse(absl::string_view bytes,
+                                                            const ModelLimits& limits = {});
   static absl::StatusOr<std::shared_ptr<const Model>> Make(Graph graph,
                                                            const ModelLimits& limits = {});
 

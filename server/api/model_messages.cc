@@ -108,6 +108,7 @@ class ModelDecoder {
           absl::StrCat("The input ", Excerpt(expected.name), " of ", model_.name, " is ",
                        TypeText(expected), ", not ", ToString(tensor.data_type), "."));
     }
+    RETURN_IF_ERROR(CheckBatch(model_, tensor, absl::StrCat(path, ".sizes")));
     if (!TakesSizes(expected, tensor.sizes)) {
       return InvalidField(
           absl::StrCat(path, ".sizes"),
@@ -267,7 +268,7 @@ absl::Status EncodeModels(const ModelTable& models, const std::string& name,
     v1::ModelInfo& info = *to.add_models();
     info.set_name(entry.name);
     info.set_version(entry.version);
-    info.set_ready(entry.is_ready);
+    info.set_ready(entry.state == ModelState::kReady);
     info.set_reason(entry.reason);
     if (model.ok()) EncodeModel(**model, info);
   }

@@ -63,6 +63,16 @@ struct Limits {
   }
 };
 
+// When the model repository is read: once at the start; whenever it changes; model by model, when
+// callers ask for it.
+enum class ModelControl : uint32_t { kNone, kPoll, kExplicit };
+
+struct RepositoryOptions {
+  std::string folder;  // UTF-8; empty: built-in models only
+  ModelControl control = ModelControl::kPoll;
+  std::vector<std::string> load;  // at the start, with kExplicit; "*": all
+};
+
 struct DeviceOptions {
   DeviceChoice choice = DeviceChoice::kAuto;
   std::string adapter;                 // an index or part of the name; empty: the best one
@@ -84,9 +94,9 @@ struct AccessOptions {
 struct ServerOptions {
   std::vector<std::string> addresses = {"127.0.0.1:50051"};
   AccessOptions access;
-  std::string metrics_address;   // of the HTTP endpoint; empty: disabled
-  std::string model_repository;  // UTF-8; empty: built-in models only
-  bool insecure = false;         // allow clear text at addresses that other machines can reach
+  std::string metrics_address;  // of the HTTP endpoint; empty: disabled
+  bool insecure = false;        // allow clear text at addresses that other machines can reach
+  RepositoryOptions repository;
   DeviceOptions device;
   SharedMemoryChoice shared_memory = SharedMemoryChoice::kAuto;
   Limits limits;

@@ -43,8 +43,15 @@ ABSL_FLAG(std::string, token_file, "",
           "the tokens. Empty: no token is needed.");
 ABSL_FLAG(std::string, model_repository, "",
           "The folder with models for the Open Inference Protocol: one folder for each model, with "
-          "a config.pbtxt, or a folder for a version with a model.onnx. Changed files are read "
-          "again. Empty: only the built-in models.");
+          "a config.pbtxt, or a folder for a version with a model.onnx. Empty: only the built-in "
+          "models.");
+ABSL_FLAG(std::string, model_control_mode, "poll",
+          "When the model repository is read: none (once, at the start), poll (looks for changes "
+          "each second), or explicit (--load_model at the start, then the models that callers load "
+          "and unload).");
+ABSL_FLAG(std::vector<std::string>, load_model, {},
+          "With --model_control_mode=explicit, the models that are loaded at the start, separated "
+          "by commas; *: all.");
 ABSL_FLAG(std::string, device, "auto",
           "What computes: auto (hardware, or cpu without hardware), hardware, software (the code "
           "for hardware, on a driver that computes on the processor), cpu (the vector instructions "
@@ -178,6 +185,26 @@ std::string HelpPage(const FlagsByName& flags) {
       FlagTable(flags));
 }
 
+absl::Status ReadRepository(RepositoryOptions& repository) {
+  repository.folder = absl::GetFlag(FLAGS_model_repository);
+  repository.load = absl::GetFlag(FLAGS_load_model);
+  RETURN_IF_ERROR(ReadWord("model_control_mode", absl::GetFlag(FLAGS_model_control_mode),
+                           {{"none", ModelControl::kNone},
+                            {"poll", ModelControl::kPoll},
+                            {"explicit", ModelControl::kExplicit}},
+                           repository.control));
+  if (repository.control == ModelControl::kExplicit && repository.folder.empty()) {
+    return absl::InvalidArgumentError(
+        "--model_control_mode is \"explicit\", which needs --model_repository.");
+  }
+  if (repository.load.empty() || repository.control == ModelControl::kExplicit) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat("--load_model is \"",
+                                                 absl::StrJoin(repository.load, ","),
+                                                 "\", which needs --model_control_mode=explicit."));
+}
+
 absl::Status ReadLimits(Limits& limits) {
   limits = {.memory_limit = absl::GetFlag(FLAGS_memory_limit).bytes,
             .max_message_bytes = absl::GetFlag(FLAGS_max_message_bytes).bytes,
@@ -286,7 +313,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(std::vector<std::string> arguments)
                         .tls_client_ca = absl::GetFlag(FLAGS_tls_client_ca),
                         .token_file = absl::GetFlag(FLAGS_token_file)};
   line.server.metrics_address = absl::GetFlag(FLAGS_metrics_address);
-  line.server.model_repository = absl::GetFlag(FLAGS_model_repository);
+  RETURN_IF_ERROR(ReadRepository(line.server.repository));
   line.server.insecure = absl::GetFlag(FLAGS_insecure);
   RETURN_IF_ERROR(CheckExposure(line.server));
   line.server.device.adapter = absl::GetFlag(FLAGS_adapter);

@@ -107,6 +107,17 @@ std::string NamesOf(const std::vector<ModelTensor>& tensors) {
   });
 }
 
+absl::Status CheckBatch(const Model& model, const TensorDesc& input,
+                        const std::string& sizes_path) {
+  if (model.max_batch_size == 0 || input.sizes.empty() || input.sizes[0] <= model.max_batch_size) {
+    return absl::OkStatus();
+  }
+  const std::string field = absl::StrCat(sizes_path, "[0]");
+  return InvalidField(
+      field, absl::StrCat(field, " (", input.sizes[0], ") is more than ", model.max_batch_size,
+                          ", the max_batch_size of ", model.name, "."));
+}
+
 absl::Status CheckInput(const Model& model, size_t index, const TensorDesc& input,
                         const std::string& path) {
   const ModelTensor& tensor = model.inputs[index];
@@ -115,12 +126,7 @@ absl::Status CheckInput(const Model& model, size_t index, const TensorDesc& inpu
                         absl::StrCat("The input ", Excerpt(tensor.name), " of ", model.name, " is ",
                                      TypeNameOf(tensor), ", not ", NameOf(input.data_type), "."));
   }
-  if (model.max_batch_size > 0 && !input.sizes.empty() && input.sizes[0] > model.max_batch_size) {
-    const std::string field = absl::StrCat(path, ".shape[0]");
-    return InvalidField(
-        field, absl::StrCat(field, " (", input.sizes[0], ") is more than ", model.max_batch_size,
-                            ", the max_batch_size of ", model.name, "."));
-  }
+  RETURN_IF_ERROR(CheckBatch(model, input, absl::StrCat(path, ".shape")));
   if (TakesSizes(tensor, input.sizes)) return absl::OkStatus();
   return InvalidField(absl::StrCat(path, ".shape"),
                       absl::StrCat("The input ", Excerpt(tensor.name), " of ", model.name,

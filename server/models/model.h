@@ -62,6 +62,10 @@ bool TakesSizes(const ModelTensor& tensor, const std::vector<uint32_t>& sizes);
 size_t IndexOf(const std::vector<ModelTensor>& tensors, absl::string_view name);
 std::string NamesOf(const std::vector<ModelTensor>& tensors);  // "x, y"
 
+// Whether the first dimension of an input is within max_batch_size. `sizes_path` is that of its
+// sizes in the request.
+absl::Status CheckBatch(const Model& model, const TensorDesc& input, const std::string& sizes_path);
+
 // Whether the model, which is not built in, takes the tensor as its input `index`, whose field in
 // the request is `path`.
 absl::Status CheckInput(const Model& model, size_t index, const TensorDesc& input,

@@ -5,96 +5,21 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
-#include <set>
 #include <utility>
 #include <vector>
 
 #include "absl/algorithm/container.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
-#include "google/protobuf/io/tokenizer.h"
-#include "google/protobuf/text_format.h"
 #include "inference/model_config.pb.h"
 #include "kernels/base/errors.h"
 #include "kernels/base/excerpt.h"
-#include "kernels/base/nearest.h"
 #include "server/models/data_types.h"
 
 namespace opmill {
 namespace {
 
 constexpr absl::string_view kOperator = "operator";
-
-// Fields of Triton's that OpMill does not have, and that would change what a model does.
-constexpr absl::string_view kUnsupported[] = {
-    // ModelConfig
-    "batch_input", "batch_output", "ensemble_scheduling", "model_operations",
-    "model_repository_agents", "runtime", "sequence_batching",
-    // ModelInput, ModelOutput
-    "allow_ragged_batch", "is_non_linear_format_io", "is_shape_tensor", "optional", "reshape",
-    // ModelDynamicBatching
-    "default_priority_level", "default_queue_policy", "priority_levels", "priority_queue_policy"};
-// Those that would not: where a model runs, how fast, and how it is reported.
-constexpr absl::string_view kWithoutEffect[] = {
-    // ModelConfig
-    "cc_model_filenames", "metric_tags", "model_metrics", "model_warmup", "optimization",
-    "response_cache",
-    // ModelInput, ModelOutput
-    "format", "label_filename",
-    // ModelInstanceGroup
-    "host_policy", "passive", "profile", "rate_limiter", "secondary_devices"};
-
-// Keeps the first error, and the names of fields that have no effect.
-class Findings final : public google::protobuf::io::ErrorCollector {
- public:
-  static constexpr size_t kMostBytes = 500;
-
-  void AddError(int line, google::protobuf::io::ColumnNumber column,
-                const std::string& message) override {
-    if (!text_.empty()) return;
-    text_ = absl::StrCat("Line ", line + 1, ", column ", column + 1, ": ",
-                         Sentence(absl::string_view(message).substr(0, kMostBytes)));
-    // It may quote the file.
-    absl::c_replace_if(
-        text_, [](unsigned char c) { return !absl::ascii_isprint(c); }, '?');
-  }
-  // Unknown fields are warnings, so that the parser skips what is in them.
-  void AddWarning(int line, google::protobuf::io::ColumnNumber column,
-                  const std::string& message) override {
-    const std::vector<absl::string_view> parts = absl::StrSplit(message, '"');
-    if (parts.size() == 5 && absl::c_linear_search(kWithoutEffect, parts[3])) {
-      without_effect_.emplace(parts[3]);
-    } else {
-      AddError(line, column, message);
-    }
-  }
-  const std::string& text() const { return text_; }
-  const std::set<std::string>& without_effect() const { return without_effect_; }
-
- private:
-  // protobuf's message, or a better one for a field that is not in our ModelConfig.
-  static std::string Sentence(absl::string_view message) {
-    const std::vector<absl::string_view> parts = absl::StrSplit(message, '"');
-    if (parts.size() != 5 || parts[2] != " has no field named ") return std::string(message);
-    const std::string type(parts[1]);
-    const absl::string_view field = parts[3];
-    if (absl::c_linear_search(kUnsupported, field)) {
-      return absl::StrCat(field, " is not supported by OpMill; remove it.");
-    }
-    std::vector<std::string> names;
-    const auto* const descriptor =
-        inference::ModelConfig::descriptor()->file()->pool()->FindMessageTypeByName(type);
-    for (int i = 0; descriptor != nullptr && i < descriptor->field_count(); ++i) {
-      names.push_back(descriptor->field(i)->name());
-    }
-    return absl::StrCat("There is no field \"", field, "\".", DidYouMean(field, names));
-  }
-
-  std::string text_;
-  std::set<std::string> without_effect_;
-};
 
 // Requests and responses distinguish tensors by their names.
 absl::Status CheckNames(const std::vector<ModelTensor>& tensors, absl::string_view what) {
@@ -293,25 +218,6 @@ absl::Status CheckWord(absl::string_view field, const std::string& value,
   if (value.empty() || absl::c_linear_search(expected, value)) return absl::OkStatus();
   return InvalidField(field, absl::StrCat(field, " (\"", Excerpt(value), "\") is not \"",
                                           absl::StrJoin(expected, "\" or \""), "\"."));
-}
-
-absl::StatusOr<ParsedConfig> ParseConfig(const std::string& name, const std::string& text) {
-  ParsedConfig parsed;
-  Findings findings;
-  google::protobuf::TextFormat::Parser parser;
-  parser.RecordErrorsTo(&findings);
-  parser.AllowUnknownField(true);
-  const bool is_parsed = parser.ParseFromString(text, &parsed.config);
-  if (!is_parsed || !findings.text().empty()) return absl::InvalidArgumentError(findings.text());
-  RETURN_IF_ERROR(CheckWord("name", parsed.config.name(), {name}));
-  parsed.config.set_name(name);
-  if (parsed.config.model_transaction_policy().decoupled()) {
-    return InvalidField("model_transaction_policy.decoupled",
-                        "model_transaction_policy.decoupled is true; each request has one answer.");
-  }
-  parsed.without_effect.assign(findings.without_effect().begin(), findings.without_effect().end());
-  if (!parsed.config.instance_group().empty()) parsed.without_effect.push_back("instance_group");
-  return parsed;
 }
 
 absl::StatusOr<std::shared_ptr<Model>> MakeOperatorModel(const inference::ModelConfig& config) {

@@ -1,11 +1,10 @@
-// The configuration of a model in a model repository.
+// The configuration of a model with fixed attributes.
 #ifndef OPMILL_SERVER_MODELS_MODEL_CONFIG_H_
 #define OPMILL_SERVER_MODELS_MODEL_CONFIG_H_
 
 #include <initializer_list>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -14,16 +13,6 @@
 #include "server/models/model.h"
 
 namespace opmill {
-
-// A config.pbtxt: a ModelConfig in protobuf's text format.
-struct ParsedConfig {
-  inference::ModelConfig config;
-  std::vector<std::string> without_effect;  // fields that OpMill accepts but does not use
-};
-
-// Of a model of any kind. `name` is that of its folder. Errors name fields from the root of the
-// ModelConfig.
-absl::StatusOr<ParsedConfig> ParseConfig(const std::string& name, const std::string& text);
 
 // InvalidArgument if the value of a field is neither empty nor one of those expected.
 absl::Status CheckWord(absl::string_view field, const std::string& value,

@@ -11,8 +11,10 @@
 #include "absl/strings/str_join.h"
 #include "kernels/base/errors.h"
 #include "kernels/base/regular_file.h"
+#include "kernels/base/sha256.h"
 #include "kernels/base/utf8_path.h"
 #include "server/access/watched_files.h"
+#include "server/models/config_text.h"
 #include "server/models/graph_config.h"
 #include "server/models/model_config.h"
 #include "server/observe/log.h"
@@ -70,25 +72,13 @@ std::string StampOfVersion(const std::string& path, uint64_t version) {
 class FolderReader {
  public:
   FolderReader(const std::string& name, const std::string& path, const onnx::ModelLimits& limits,
-               const ModelVersions& before)
-      : name_(name), path_(path), limits_(limits), before_(before) {}
+               const ModelVersions& before, const ModelOverride& override_with)
+      : name_(name), path_(path), limits_(limits), before_(before), override_(override_with) {}
 
   absl::Status Read(ModelFolder& folder) {
-    absl::StatusOr<std::string> text =
-        ReadRegularFile(ConfigPath(path_), kMostConfigBytes, kConfigName);
-    const bool has_config = !absl::IsNotFound(text.status());
-    if (!has_config) text = "";
-    if (!text.ok()) return text.status();
-    text_ = *std::move(text);
-    ASSIGN_OR_RETURN(parsed_, ParseConfig(name_, text_));
+    ASSIGN_OR_RETURN(const bool has_config, ReadConfig());
     ASSIGN_OR_RETURN(file_, FileNameOf(parsed_.config));
-    std::vector<uint64_t> versions;
-    for (const uint64_t version : FindVersions(path_)) {
-      std::error_code ignored;
-      if (std::filesystem::exists(PathOf(FilePath(path_, version, file_)), ignored)) {
-        versions.push_back(version);
-      }
-    }
+    std::vector<uint64_t> versions = VersionsWithFile();
     if (versions.empty()) return ReadOperator(has_config, folder);
     ASSIGN_OR_RETURN(versions, ChooseVersions(parsed_.config, versions));
     for (const uint64_t version : versions) ReadVersion(version, folder);
@@ -96,7 +86,54 @@ class FolderReader {
   }
 
  private:
+  // False if there is none.
+  absl::StatusOr<bool> ReadConfig() {
+    if (override_.config.has_value()) {
+      text_ = *override_.config;
+      if (text_.size() > kMostConfigBytes) {
+        return InvalidField("parameters.config",
+                            absl::StrCat("parameters.config has ", text_.size(),
+                                         " bytes, more than ", kMostConfigBytes, "."));
+      }
+      ASSIGN_OR_RETURN(parsed_, ParseJsonConfig(name_, text_));
+      return true;
+    }
+    absl::StatusOr<std::string> text =
+        ReadRegularFile(ConfigPath(path_), kMostConfigBytes, kConfigName);
+    const bool has_config = !absl::IsNotFound(text.status());
+    if (has_config) {
+      ASSIGN_OR_RETURN(text_, std::move(text));
+    }
+    ASSIGN_OR_RETURN(parsed_, ParseConfig(name_, text_));
+    return has_config;
+  }
+
+  std::vector<uint64_t> VersionsWithFile() const {
+    std::vector<uint64_t> versions;
+    for (const auto& [version, files] : override_.files) {
+      if (files.contains(file_)) versions.push_back(version);
+    }
+    if (!override_.files.empty()) return versions;
+    for (const uint64_t version : FindVersions(path_)) {
+      std::error_code ignored;
+      if (std::filesystem::exists(PathOf(FilePath(path_, version, file_)), ignored)) {
+        versions.push_back(version);
+      }
+    }
+    return versions;
+  }
+
+  // Null if the file is in the folder.
+  const std::string* GivenFile(uint64_t version) const {
+    if (override_.files.empty()) return nullptr;
+    return &override_.files.at(version).at(file_);
+  }
+
   absl::Status ReadOperator(bool has_config, ModelFolder& folder) {
+    if (!override_.files.empty()) {
+      return absl::NotFoundError(
+          absl::StrCat("None of the files of the request is VERSION/", file_, "."));
+    }
     if (!has_config || IsGraphConfig(parsed_.config)) {
       return absl::NotFoundError(absl::StrCat(
           "The folder has ", has_config ? "no " : absl::StrCat("neither ", kConfigName, " nor a "),
@@ -113,7 +150,9 @@ class FolderReader {
   void ReadVersion(uint64_t version, ModelFolder& folder) {
     const auto found = before_.find(version);
     const std::shared_ptr<const Model> before = found == before_.end() ? nullptr : found->second;
-    const std::string stamp = StampOfVersion(path_, version);
+    const std::string* const given = GivenFile(version);
+    const std::string stamp =
+        given == nullptr ? StampOfVersion(path_, version) : absl::StrCat("given ", Sha256(*given));
     if (before != nullptr && before->files == stamp && before->config_text == text_) {
       folder.versions.emplace(version, before);
       return;
@@ -127,7 +166,8 @@ class FolderReader {
         before->config.has_dynamic_batching() == limits.is_batched) {
       graph = before->graph;
     } else {
-      auto loaded = onnx::Model::Load(FilePath(path_, version, file_), limits);
+      auto loaded = given == nullptr ? onnx::Model::Load(FilePath(path_, version, file_), limits)
+                                     : onnx::Model::Parse(*given, limits);
       if (!loaded.ok()) {
         Keep(version, before, FilePath(path_, version, file_), loaded.status(), folder);
         return;
@@ -168,6 +208,7 @@ class FolderReader {
   const std::string& path_;
   const onnx::ModelLimits& limits_;
   const ModelVersions& before_;
+  const ModelOverride& override_;
   std::string text_;
   ParsedConfig parsed_;
   std::string file_;
@@ -176,9 +217,11 @@ class FolderReader {
 }  // namespace
 
 ModelFolder ReadModelFolder(const std::string& name, const std::string& path,
-                            const onnx::ModelLimits& limits, const ModelVersions& before) {
+                            const onnx::ModelLimits& limits, const ModelVersions& before,
+                            const ModelOverride& override_with) {
   ModelFolder folder;
-  if (absl::Status status = FolderReader(name, path, limits, before).Read(folder); !status.ok()) {
+  FolderReader reader(name, path, limits, before, override_with);
+  if (absl::Status status = reader.Read(folder); !status.ok()) {
     folder.versions = before;
     folder.errors.emplace(0, ModelError{ConfigPath(path), std::move(status)});
   } else if (folder.versions.empty()) {

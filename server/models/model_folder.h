@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -26,6 +27,13 @@ struct ModelFolder {
   std::map<uint64_t, ModelError> errors;  // by version; 0: of the model
 };
 
+// What a request to load a model has in place of what is in its folder.
+struct ModelOverride {
+  std::optional<std::string> config;  // JSON
+  // By version and name. If there are any, no file of the folder is used.
+  std::map<uint64_t, std::map<std::string, std::string>> files;
+};
+
 inline constexpr size_t kMostFolderEntries = 4096;  // looking at one takes microseconds
 
 // Reads the configuration, if there is one, and the versions that it chooses. A version whose file
@@ -33,7 +41,8 @@ inline constexpr size_t kMostFolderEntries = 4096;  // looking at one takes micr
 // read stays as it was before, and so do all if the configuration is invalid, or none can be read.
 // `path` is UTF-8.
 ModelFolder ReadModelFolder(const std::string& name, const std::string& path,
-                            const onnx::ModelLimits& limits, const ModelVersions& before);
+                            const onnx::ModelLimits& limits, const ModelVersions& before,
+                            const ModelOverride& override_with = {});
 
 // Differs if what ReadModelFolder returns may differ. Files of models are not read for it: they may
 // have gigabytes.

@@ -2,43 +2,41 @@
 #ifndef OPMILL_SERVER_MODELS_MODEL_TABLE_H_
 #define OPMILL_SERVER_MODELS_MODEL_TABLE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
-#include "server/access/watched_files.h"
 #include "server/models/model.h"
 #include "server/models/model_folder.h"
 
 namespace opmill {
 
+enum class ModelState { kReady, kLoading, kUnavailable };
+
 struct IndexEntry {
   std::string name;
   std::string version;
-  bool is_ready = false;
+  ModelState state = ModelState::kUnavailable;
   std::string reason;  // why its configuration is not in effect; empty if it is
 };
 
-// The built-in models and those of a repository: a folder with one folder for each model, which has
-// a config.pbtxt, or folders of versions with a model.onnx. The repository is read again when it
-// changes. If a model is invalid, a warning is logged, and it stays as it was; if the repository
-// has more than 4096 entries, all models stay. At most 1024 are configured, each version counts.
-// Thread-safe.
+// The built-in models, and those of a repository, which sets them. Thread-safe.
 class ModelTable {
  public:
-  // An empty path: no repository. NotFound if it is not a folder, ResourceExhausted if it has too
-  // many entries. Paths are UTF-8.
-  static absl::StatusOr<std::unique_ptr<ModelTable>> Create(const std::string& repository,
-                                                            const onnx::ModelLimits& limits = {});
+  ModelTable();
 
   // NotFound if there is no model with this name and version; if its configuration or its file is
-  // the reason, the error says so. An empty version is the newest.
+  // the reason, the error says so. Unavailable while it is read, and was not served before. An
+  // empty version is the newest.
   absl::StatusOr<std::shared_ptr<const Model>> Find(absl::string_view name,
                                                     absl::string_view version) const
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -47,31 +45,40 @@ class ModelTable {
       ABSL_LOCKS_EXCLUDED(mutex_);
   // All versions, in the order of their names.
   std::vector<std::shared_ptr<const Model>> All() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // The same, with the models that have no valid configuration.
+  // The same, with the models that are not served.
   std::vector<IndexEntry> Index() const ABSL_LOCKS_EXCLUDED(mutex_);
 
+  bool IsBuiltIn(absl::string_view name) const { return built_in_.contains(name); }
+
+  // Of the models of the repository: what is served under a name, and how many that are.
+  ModelVersions Served(absl::string_view name) const ABSL_LOCKS_EXCLUDED(mutex_);
+  size_t CountServed() const ABSL_LOCKS_EXCLUDED(mutex_);
+  void SetLoading(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Ends the loading. What is in use stays alive until its requests have ended.
+  void Set(const std::string& name, const ModelFolder& folder) ABSL_LOCKS_EXCLUDED(mutex_);
+  // NotFound if the repository has no such model.
+  absl::Status Unload(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Removes all others.
+  void KeepOnly(const std::set<std::string>& names) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The folders of the repository: those that are not loaded are listed as such, and what is not
+  // served and has no folder is not listed.
+  void ListFolders(const std::set<std::string>& names) ABSL_LOCKS_EXCLUDED(mutex_);
+
  private:
-  using Models = std::map<std::string, ModelVersions, std::less<>>;  // none is empty
-  // Sentences, by the name of the folder and the version; 0: of the model.
-  using Errors = std::map<std::string, std::map<uint64_t, std::string>, std::less<>>;
+  enum class Phase { kRead, kLoading, kNotLoaded, kUnloaded };
 
-  ModelTable(const std::string& repository, const onnx::ModelLimits& limits);
-  // Loads the repository, now and whenever it changes.
-  absl::Status Watch() ABSL_LOCKS_EXCLUDED(mutex_);
-  // The paths of its folders by their names, except hidden ones and lost+found.
-  absl::StatusOr<std::map<std::string, std::string>> FindFolders() const;
-  std::string Fingerprint() const;
-  ModelFolder Read(const std::string& name, const std::string& path,
-                   const ModelVersions& before) const;
-  absl::Status Load() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Of a name of the repository.
+  struct Entry {
+    Phase phase = Phase::kRead;
+    ModelVersions versions;
+    std::map<uint64_t, std::string> errors;  // sentences, by version; 0: of the model
+  };
 
-  const std::string repository_;
-  const onnx::ModelLimits limits_;
-  Models built_in_;
+  static absl::Status WhyNot(absl::string_view name, const Entry* entry, uint64_t version);
+
+  std::map<std::string, ModelVersions, std::less<>> built_in_;  // never changes
   mutable absl::Mutex mutex_;
-  Models configured_ ABSL_GUARDED_BY(mutex_);
-  Errors errors_ ABSL_GUARDED_BY(mutex_);
-  std::unique_ptr<WatchedFiles> watched_;  // last: its thread uses all of the above
+  std::map<std::string, Entry, std::less<>> entries_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace opmill

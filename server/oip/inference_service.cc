@@ -26,12 +26,6 @@ absl::Status NoCudaSharedMemory() {
       "same tensors.");
 }
 
-absl::Status NoLoading() {
-  return absl::UnimplementedError(
-      "Models are not loaded or unloaded by a call: the server reads the folder --model_repository "
-      "again when it changes. RepositoryIndex says why a model is not ready.");
-}
-
 absl::Status NoTraceSettings() {
   return absl::UnimplementedError(
       "This server has no trace settings; its log has a line for each request, with the stages and "
@@ -55,28 +49,61 @@ absl::StatusOr<std::vector<std::shared_ptr<const Model>>> Select(const ModelTabl
   return std::vector{*std::move(model)};
 }
 
+int IndexOfMethod(const char* method) {
+  return inference::ModelInferRequest::descriptor()
+      ->file()
+      ->FindServiceByName("GRPCInferenceService")
+      ->FindMethodByName(method)
+      ->index();
+}
+
+const char* NameOf(ModelState state) {
+  switch (state) {
+    case ModelState::kReady:
+      return "READY";
+    case ModelState::kLoading:
+      return "LOADING";
+    case ModelState::kUnavailable:
+      break;
+  }
+  return "UNAVAILABLE";
+}
+
 }  // namespace
 
 InferenceService::InferenceService(const ServiceParts& parts, const ModelTable& models,
-                                   std::function<bool()> is_ready)
+                                   ModelRepository& repository, std::function<bool()> is_ready)
     : parts_(parts),
       models_(models),
+      repository_(repository),
       programs_(std::make_shared<ModelPrograms>(parts.executor, parts.limits.max_queued)),
       is_ready_(std::move(is_ready)) {
   RegisterRaw("ModelInfer", [this](auto* context) { return BeginInfer(context); });
   RegisterRaw("ModelStreamInfer", [this](auto* context) { return BeginStreamInfer(context); });
+  RegisterRepositoryCall("RepositoryModelLoad", RepositoryCall::Kind::kLoad);
+  RegisterRepositoryCall("RepositoryModelUnload", RepositoryCall::Kind::kUnload);
 }
 
 template <typename Handler>
 void InferenceService::RegisterRaw(const char* method, Handler handler) {
-  const int index = inference::ModelInferRequest::descriptor()
-                        ->file()
-                        ->FindServiceByName("GRPCInferenceService")
-                        ->FindMethodByName(method)
-                        ->index();
+  const int index = IndexOfMethod(method);
   MarkMethodStreamed(index, nullptr);
   MarkMethodRawCallback(
       index, new grpc::internal::CallbackBidiHandler<grpc::ByteBuffer, grpc::ByteBuffer>(handler));
+}
+
+void InferenceService::RegisterRepositoryCall(const char* method, RepositoryCall::Kind kind) {
+  MarkMethodRawCallback(
+      IndexOfMethod(method),
+      new grpc::internal::CallbackUnaryHandler<grpc::ByteBuffer, grpc::ByteBuffer>(
+          [this, method, kind](grpc::CallbackServerContext* context,
+                               const grpc::ByteBuffer* message, grpc::ByteBuffer* response) {
+            // An empty message; gRPC takes no response without bytes.
+            const grpc::Slice empty;
+            *response = grpc::ByteBuffer(&empty, 1);
+            return RepositoryCall::Start(kind, parts_, repository_, Begin(method, *context),
+                                         *message);
+          }));
 }
 
 RawReactor* InferenceService::BeginInfer(grpc::CallbackServerContext* context) {
@@ -186,11 +213,11 @@ grpc::ServerUnaryReactor* InferenceService::RepositoryIndex(
     grpc::CallbackServerContext* context, const inference::RepositoryIndexRequest* request,
     inference::RepositoryIndexResponse* response) {
   for (const IndexEntry& entry : models_.Index()) {
-    if (request->ready() && !entry.is_ready) continue;
+    if (request->ready() && entry.state != ModelState::kReady) continue;
     inference::RepositoryIndexResponse::ModelIndex& to = *response->add_models();
     to.set_name(entry.name);
     to.set_version(entry.version);
-    to.set_state(entry.is_ready ? "READY" : "UNAVAILABLE");
+    to.set_state(NameOf(entry.state));
     to.set_reason(entry.reason);
   }
   return Answer("RepositoryIndex", *context, absl::OkStatus());
@@ -255,18 +282,6 @@ grpc::ServerUnaryReactor* InferenceService::CudaSharedMemoryUnregister(
     grpc::CallbackServerContext* context, const inference::CudaSharedMemoryUnregisterRequest*,
     inference::CudaSharedMemoryUnregisterResponse*) {
   return Answer("CudaSharedMemoryUnregister", *context, absl::OkStatus());
-}
-
-grpc::ServerUnaryReactor* InferenceService::RepositoryModelLoad(
-    grpc::CallbackServerContext* context, const inference::RepositoryModelLoadRequest*,
-    inference::RepositoryModelLoadResponse*) {
-  return Answer("RepositoryModelLoad", *context, NoLoading());
-}
-
-grpc::ServerUnaryReactor* InferenceService::RepositoryModelUnload(
-    grpc::CallbackServerContext* context, const inference::RepositoryModelUnloadRequest*,
-    inference::RepositoryModelUnloadResponse*) {
-  return Answer("RepositoryModelUnload", *context, NoLoading());
 }
 
 grpc::ServerUnaryReactor* InferenceService::TraceSetting(grpc::CallbackServerContext* context,

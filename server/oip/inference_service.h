@@ -9,14 +9,16 @@
 #include "inference/grpc_service.grpc.pb.h"
 #include "server/api/service_parts.h"
 #include "server/execution/model_programs.h"
+#include "server/models/model_repository.h"
 #include "server/models/model_table.h"
+#include "server/oip/repository_call.h"
 
 namespace opmill::oip {
 
 class InferenceService final : public inference::GRPCInferenceService::CallbackService {
  public:
   // `is_ready` says whether the server accepts requests. All arguments must outlive the service.
-  InferenceService(const ServiceParts& parts, const ModelTable& models,
+  InferenceService(const ServiceParts& parts, const ModelTable& models, ModelRepository& repository,
                    std::function<bool()> is_ready);
 
 #define OPMILL_OIP_UNARY(Method)                                              \
@@ -37,8 +39,6 @@ class InferenceService final : public inference::GRPCInferenceService::CallbackS
   OPMILL_OIP_UNARY(CudaSharedMemoryStatus);
   OPMILL_OIP_UNARY(CudaSharedMemoryRegister);
   OPMILL_OIP_UNARY(CudaSharedMemoryUnregister);
-  OPMILL_OIP_UNARY(RepositoryModelLoad);
-  OPMILL_OIP_UNARY(RepositoryModelUnload);
   OPMILL_OIP_UNARY(TraceSetting);
   OPMILL_OIP_UNARY(LogSettings);
 #undef OPMILL_OIP_UNARY
@@ -56,9 +56,11 @@ class InferenceService final : public inference::GRPCInferenceService::CallbackS
   RawReactor* BeginStreamInfer(grpc::CallbackServerContext* context);
   template <typename Handler>
   void RegisterRaw(const char* method, Handler handler);
+  void RegisterRepositoryCall(const char* method, RepositoryCall::Kind kind);
 
   const ServiceParts parts_;
   const ModelTable& models_;
+  ModelRepository& repository_;
   const std::shared_ptr<ModelPrograms> programs_;
   const std::function<bool()> is_ready_;
 };

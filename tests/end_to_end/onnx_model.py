@@ -59,6 +59,13 @@ def made_model(scale=2.0):
     return _message((1, 8), (7, graph), (8, _message((2, 18))))
 
 
+def scaled_model(scale, rows="n", columns=6):
+    """y = scale * x, of x [rows,columns]."""
+    graph = _message((1, _node("Mul", "x scale", "y")), (2, "scaled"), (5, _number("scale", scale)),
+                     (11, _tensor("x", FLOAT, rows, columns)), (12, _tensor("y", FLOAT, rows, columns)))
+    return _message((1, 8), (7, graph), (8, _message((2, 18))))
+
+
 def filled_model():
     """Of shape [2]: y has this shape and zeros. A program of it has no inputs."""
     graph = _message((1, _node("ConstantOfShape", "shape", "y")), (2, "filled"),

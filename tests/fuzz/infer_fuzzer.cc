@@ -18,6 +18,7 @@
 #include "kernels/operators/operator_reference.h"
 #include "kernels/reference/device/reference_device.h"
 #include "server/execution/executor.h"
+#include "server/models/config_text.h"
 #include "server/models/model_config.h"
 #include "server/models/model_table.h"
 #include "server/observe/log.h"
@@ -43,7 +44,7 @@ struct Backend {
     cache = OperatorCache::Create(*device, {.capacity = 64});
     executor = std::make_unique<Executor>(*device, *cache, statistics,
                                           Limits{.max_bytes_in_flight = uint64_t{1} << 30});
-    models = *ModelTable::Create("");
+    models = std::make_unique<ModelTable>();
   }
 
   std::unique_ptr<Device> device;

@@ -58,7 +58,7 @@ class Backend {
   std::unique_ptr<OperatorCache> cache_;
   Statistics statistics_;
   std::unique_ptr<Executor> executor_;
-  std::unique_ptr<ModelTable> models_ = *ModelTable::Create("");
+  std::unique_ptr<ModelTable> models_ = std::make_unique<ModelTable>();
 };
 
 v1::ExecuteStreamRequest MessageOf(const fuzz::Upload& upload) {

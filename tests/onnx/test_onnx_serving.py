@@ -253,6 +253,9 @@ class OnnxServing(unittest.TestCase):
                          'The model made has the versions 7, 10, not "2".')
         self.assertEqual(self.refusal(lambda: infer(client, "made", {"x": np.ones((17, 6), np.float32)})),
                          "inputs[0].shape[0] (17) is more than 16, the max_batch_size of made.")
+        with opmill.connect(server.address) as own_client, self.assertRaisesRegex(
+                opmill.OpMillError, r"\(17\) is more than 16, the max_batch_size of made\."):
+            own_client.model("made")(x=np.ones((17, 6), np.float32))
         statistics = client.get_inference_statistics("made").model_stats
         self.assertEqual([(s.version, s.inference_count) for s in statistics], [("7", 2), ("10", 4)])
         index = [(m.name, m.version) for m in client.get_model_repository_index().models if m.name == "made"]

@@ -82,6 +82,15 @@ TEST(Flags, RefusesValuesOutOfRange) {
                 "--address is empty; it must name at least one host:port.");
 }
 
+TEST(Flags, ExplicitModelControlNeedsARepositoryAndLoadModelNeedsIt) {
+  ExpectRefusal(Parse("", "--model_control_mode=explicit"),
+                "--model_control_mode is \"explicit\", which needs --model_repository.");
+  ExpectRefusal(Parse("", "--model_repository=/tmp --load_model=a,b"),
+                "--load_model is \"a,b\", which needs --model_control_mode=explicit.");
+  EXPECT_EQ(
+      Parse("", "--model_repository=/tmp --model_control_mode=explicit --load_model='*'").code, 0);
+}
+
 // The error message, or for a valid size the exit code, shows how the size was parsed.
 TEST(Flags, ByteSizesAcceptUnits) {
   for (const absl::string_view flag :
@@ -166,6 +175,8 @@ TEST(Flags, OfWordsSayWhichWordsThereAre) {
                 "--standby is \"maybe\"; it must be one of auto, on, off.");
   ExpectRefusal(Parse("", "--small_work=disk"),
                 "--small_work is \"disk\"; it must be one of auto, gpu, cpu.");
+  ExpectRefusal(Parse("", "--model_control_mode=on"),
+                "--model_control_mode is \"on\"; it must be one of none, poll, explicit.");
 }
 
 TEST(Flags, AreAllThatTheServerTakes) {

@@ -1,0 +1,148 @@
+#include "server/oip/repository_call.h"
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "grpcpp/support/proto_buffer_reader.h"
+#include "inference/grpc_service.pb.h"
+#include "kernels/base/errors.h"
+#include "kernels/base/excerpt.h"
+#include "server/api/call_context.h"
+#include "server/api/grpc_status.h"
+#include "server/observe/log.h"
+
+namespace opmill::oip {
+namespace {
+
+constexpr absl::string_view kFile = "file:";
+
+std::string PathOf(absl::string_view parameter) {
+  return absl::StrCat("parameters.", Excerpt(parameter));
+}
+
+template <typename Request>
+absl::Status Parse(const grpc::ByteBuffer& message, absl::string_view type, Request& to) {
+  grpc::ByteBuffer buffer = message;  // shares its slices
+  grpc::ProtoBufferReader reader(&buffer);
+  if (!to.ParseFromZeroCopyStream(&reader)) return NotAProtobuf(type);
+  if (to.repository_name().empty()) return absl::OkStatus();
+  return InvalidField("repository_name",
+                      absl::StrCat("repository_name (\"", Excerpt(to.repository_name()),
+                                   "\") is given; the server has one repository, without a name."));
+}
+
+// "file:1/model.onnx"
+absl::Status AddFile(const std::string& name, inference::ModelRepositoryParameter& value,
+                     ModelOverride& to) {
+  const std::vector<absl::string_view> parts = absl::StrSplit(absl::StripPrefix(name, kFile), '/');
+  uint64_t version = 0;
+  const bool is_path = parts.size() == 2 && absl::SimpleAtoi(parts[0], &version) && version > 0 &&
+                       absl::StrCat(version) == parts[0] && !parts[1].empty();
+  if (!is_path) {
+    return InvalidField(PathOf(name),
+                        absl::StrCat(PathOf(name), " is not file:VERSION/NAME, the name of a file ",
+                                     "in the folder of a version, which is a positive number."));
+  }
+  if (value.parameter_choice_case() != inference::ModelRepositoryParameter::kBytesParam) {
+    return InvalidField(PathOf(name),
+                        absl::StrCat(PathOf(name), " has no bytes_param, the bytes of the file."));
+  }
+  to.files[version][std::string(parts[1])] = std::move(*value.mutable_bytes_param());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ModelOverride> DecodeOverride(inference::RepositoryModelLoadRequest& request) {
+  ModelOverride decoded;
+  for (auto& [name, value] : *request.mutable_parameters()) {
+    if (absl::StartsWith(name, kFile)) {
+      RETURN_IF_ERROR(AddFile(name, value, decoded));
+    } else if (name != "config") {
+      return InvalidField(PathOf(name),
+                          absl::StrCat(PathOf(name), " is not a parameter of RepositoryModelLoad; ",
+                                       "its parameters are config and file:VERSION/NAME."));
+    } else if (value.parameter_choice_case() == inference::ModelRepositoryParameter::kStringParam) {
+      decoded.config = value.string_param();
+    } else {
+      return InvalidField("parameters.config",
+                          "parameters.config has no string_param, the configuration as JSON.");
+    }
+  }
+  if (!decoded.files.empty() && !decoded.config.has_value()) {
+    return InvalidField("parameters.config",
+                        "parameters.config is not given, which files of a request need.");
+  }
+  return decoded;
+}
+
+absl::Status Load(const grpc::ByteBuffer& message, ModelRepository& repository) {
+  inference::RepositoryModelLoadRequest request;
+  RETURN_IF_ERROR(Parse(message, "RepositoryModelLoadRequest", request));
+  ASSIGN_OR_RETURN(const ModelOverride override_with, DecodeOverride(request));
+  return repository.Load(request.model_name(), override_with);
+}
+
+absl::Status Unload(const grpc::ByteBuffer& message, ModelRepository& repository) {
+  inference::RepositoryModelUnloadRequest request;
+  RETURN_IF_ERROR(Parse(message, "RepositoryModelUnloadRequest", request));
+  for (const auto& [name, value] : request.parameters()) {
+    if (name == "unload_dependents") continue;  // no model has any
+    return InvalidField(PathOf(name),
+                        absl::StrCat(PathOf(name), " is not a parameter of RepositoryModelUnload; ",
+                                     "its parameter is unload_dependents."));
+  }
+  return repository.Unload(request.model_name());
+}
+
+}  // namespace
+
+RepositoryCall* RepositoryCall::Start(Kind kind, const ServiceParts& parts,
+                                      ModelRepository& repository, RequestOrigin origin,
+                                      const grpc::ByteBuffer& message) {
+  auto* const call = new RepositoryCall(kind, parts, repository, std::move(origin), message);
+  if (const absl::Status allowed = repository.CheckControl(); !allowed.ok()) {
+    call->End(allowed);
+  } else {
+    repository.Post([call] { call->End(call->Run()); });
+  }
+  return call;
+}
+
+RepositoryCall::RepositoryCall(Kind kind, const ServiceParts& parts, ModelRepository& repository,
+                               RequestOrigin origin, const grpc::ByteBuffer& message)
+    : kind_(kind),
+      parts_(parts),
+      repository_(repository),
+      origin_(std::move(origin)),
+      message_(message) {
+  parts_.open_calls.Add(*this);
+}
+
+void RepositoryCall::OnDone() {
+  parts_.open_calls.Remove(*this);
+  delete this;
+}
+
+absl::Status RepositoryCall::Run() {
+  if (cancelled_) return absl::CancelledError("The caller cancelled the call or is gone.");
+  return kind_ == Kind::kLoad ? Load(message_, repository_) : Unload(message_, repository_);
+}
+
+void RepositoryCall::End(const absl::Status& status) {
+  if (status.ok()) {
+    LogLine line(LogLevel::kInfo, "answer");
+    origin_.AddTo(line);
+    line.Add(status);
+  } else {
+    parts_.executor.Refuse(origin_, nullptr, status);
+  }
+  Finish(ToGrpcStatus(status));
+}
+
+}  // namespace opmill::oip

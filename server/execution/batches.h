@@ -19,7 +19,7 @@
 #include "server/execution/batch_queue.h"
 #include "server/execution/compilations.h"
 #include "server/execution/deadline_timer.h"
-#include "server/execution/worker_pool.h"
+#include "server/host/worker_pool.h"
 
 namespace opmill {
 

@@ -15,7 +15,7 @@
 #include "kernels/engine/operator_cache.h"
 #include "kernels/program/program.h"
 #include "server/execution/admission.h"
-#include "server/execution/worker_pool.h"
+#include "server/host/worker_pool.h"
 
 namespace opmill {
 

@@ -34,7 +34,7 @@
 #include "server/execution/room.h"
 #include "server/execution/shared_limit.h"
 #include "server/execution/waiting_executions.h"
-#include "server/execution/worker_pool.h"
+#include "server/host/worker_pool.h"
 #include "server/observe/statistics.h"
 
 namespace opmill {

@@ -14,7 +14,7 @@
 #include "kernels/onnx/model.h"
 #include "server/access/watched_files.h"
 #include "server/config/options.h"
-#include "server/execution/worker_pool.h"
+#include "server/host/worker_pool.h"
 #include "server/models/model_folder.h"
 #include "server/models/model_table.h"
 

@@ -16,6 +16,7 @@ bool IsKnownEnd(int code) {
   switch (static_cast<absl::StatusCode>(code)) {
     case absl::StatusCode::kInvalidArgument:
     case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kNotFound:  // there is no such model
     case absl::StatusCode::kResourceExhausted:
     case absl::StatusCode::kDeadlineExceeded:
     case absl::StatusCode::kCancelled:

@@ -1,6 +1,6 @@
 // A few threads for work that may take long: planning and compiling.
-#ifndef OPMILL_SERVER_EXECUTION_WORKER_POOL_H_
-#define OPMILL_SERVER_EXECUTION_WORKER_POOL_H_
+#ifndef OPMILL_SERVER_HOST_WORKER_POOL_H_
+#define OPMILL_SERVER_HOST_WORKER_POOL_H_
 
 #include <cstdint>
 #include <deque>
@@ -41,4 +41,4 @@ class WorkerPool {
 
 }  // namespace opmill
 
-#endif  // OPMILL_SERVER_EXECUTION_WORKER_POOL_H_
+#endif  // OPMILL_SERVER_HOST_WORKER_POOL_H_

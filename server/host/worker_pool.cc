@@ -1,4 +1,4 @@
-#include "server/execution/worker_pool.h"
+#include "server/host/worker_pool.h"
 
 #include <utility>
 

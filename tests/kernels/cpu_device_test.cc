@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -162,6 +163,26 @@ TEST(CpuDevice, CallbacksThatRunDoNotNest) {
       };
   device->Run(prepared.compiled, prepared.bindings, {}, next);
   done.WaitForNotification();
+}
+
+TEST(CpuDevice, ComputesARunOfLessThanATenthOfAMillisecondWithinRun) {
+  const std::unique_ptr<Device> device = CreateCpuDevice({.threads = 2});
+  const auto is_within_run = [&](std::vector<uint32_t> sizes) {
+    const Prepared prepared =
+        Prepare(*device, ReduceDesc{.input = Float32(std::move(sizes)), .axes = {1}});
+    const std::thread::id caller = std::this_thread::get_id();
+    std::thread::id thread;
+    absl::Notification done;
+    device->Run(prepared.compiled, prepared.bindings, {},
+                [&](const absl::StatusOr<RunStatistics>&) {
+                  thread = std::this_thread::get_id();
+                  done.Notify();
+                });
+    done.WaitForNotification();
+    return thread == caller;
+  };
+  EXPECT_TRUE(is_within_run({128, 3264}));
+  EXPECT_FALSE(is_within_run({128, 32640}));
 }
 
 TEST(CpuDevice, SmallRunsDoNotWaitForLargeOnes) {

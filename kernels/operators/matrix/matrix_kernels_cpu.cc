@@ -2,6 +2,7 @@
 #include <cstring>
 #include <utility>
 
+#include "hwy/cache_control.h"
 #include "kernels/operators/matrix/matrix_kernels.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -171,7 +172,9 @@ TileFunction TileOf(const ProductBlock& block, size_t rows, size_t vectors) {
 // What the tiles of a panel prefetch: in equal parts, `bytes` from `from` on.
 class Prefetches {
  public:
-  explicit Prefetches(const float* nothing) : next_(reinterpret_cast<const uint8_t*>(nothing)) {}
+  // The same for each tile: a line of each row of B.
+  Prefetches(const float* from, size_t stride)
+      : next_(reinterpret_cast<const uint8_t*>(from)), step_(stride * sizeof(float)) {}
   Prefetches(const float* from, size_t bytes, size_t tiles, size_t depth)
       : next_(reinterpret_cast<const uint8_t*>(from)),
         tile_bytes_(bytes / tiles),
@@ -289,7 +292,7 @@ void Multiply(const ProductBlock& block) {
   const size_t column_panels = (block.columns + width - 1) / width;
   if (block.b_comes_once) {
     for (size_t column = 0; column < block.columns; column += width) {
-      Prefetches prefetches(block.b);
+      Prefetches prefetches(block.b + (column / width + 1) * block.b_panel, block.b_stride);
       if (block.b_stride == width) {
         prefetches = Prefetches(block.b + (column / width + 1) * block.b_panel,
                                 width * block.depth * sizeof(float), row_panels, block.depth);
@@ -502,6 +505,7 @@ void WeighRows(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, size_t 
 template <size_t kRows>
 HWY_INLINE void DotRows(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, size_t b_stride,
                         size_t depth, size_t block_depth, float* sums) {
+  constexpr size_t kAhead = 256;
   const size_t n = hn::Lanes(df);
   for (size_t begin = 0; begin < depth; begin += block_depth) {
     const size_t end = std::min(begin + block_depth, depth);
@@ -515,6 +519,8 @@ HWY_INLINE void DotRows(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b
       HWY_UNROLL(4)
       for (size_t r = 0; r < kRows; ++r) {
         const float* const row = b + r * b_stride + k;
+        hwy::Prefetch(row + kAhead);
+        hwy::Prefetch(row + kAhead + n);
         parts[r][0] = hn::MulAdd(low, hn::LoadU(df, row), parts[r][0]);
         parts[r][1] = hn::MulAdd(high, hn::LoadU(df, row + n), parts[r][1]);
       }

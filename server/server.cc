@@ -24,6 +24,7 @@
 #include "kernels/reference/device/reference_device.h"
 #include "server/config/connection_plan.h"
 #include "server/execution/execution_queues.h"
+#include "server/execution/prepare_model.h"
 #include "server/host/host_memory.h"
 #include "server/host/open_files.h"
 #include "server/network/call_budget.h"
@@ -246,7 +247,10 @@ absl::Status Server::Initialize() {
                    ModelRepository::Open(options_.repository,
                                          {.read = {.memory_bytes = limits.max_model_bytes},
                                           .constant_bytes = limits.max_model_constant_bytes},
-                                         models_, [](const auto&) { return absl::OkStatus(); }));
+                                         models_, [this](const auto& model) {
+                                           PrepareModel(*executor_, *model);
+                                           return absl::OkStatus();
+                                         }));
   service_ = std::make_unique<OperatorService>(parts, models_);
   const auto readiness = [this] {
     const absl::MutexLock lock(&phase_mutex_);
@@ -270,7 +274,9 @@ absl::Status Server::Initialize() {
   {
     const absl::MutexLock lock(&phase_mutex_);
     phase_ = Phase::kServing;
-    cache_->Invalidate();  // calls may have come during a loss that DeviceChanged passed over
+    // Calls, and the preparation of models, may have come before a loss that DeviceChanged passed
+    // over.
+    if (device_->counters().resets > 0) cache_->Invalidate();
     Announce();
   }
   const DeviceInfo& info = device_->info();

@@ -169,6 +169,15 @@ class ModelControl(unittest.TestCase):
             self.assertFalse(client.is_model_ready("b"))
             self.assertTrue(client.is_model_ready("a"))
 
+    def test_a_model_of_one_size_is_compiled_before_it_is_served(self):
+        self.write("a", onnx_model.scaled_model(7, rows=2))
+        self.write("b", onnx_model.scaled_model(5, rows=2))
+        server, client = self.start("--load_model=a", device="software")
+        client.load_model("b")
+        self.assertEqual((self.scale(client, "a"), self.scale(client, "b")), (7, 5))
+        server.wait_until(lambda: len(server.lines("execute")) == 2, SECONDS)
+        self.assertEqual([line["compile_us"] for line in server.lines("execute")], [0, 0])
+
     def test_callers_infer_while_others_load_and_unload(self):
         scales = [2, 3, 5]
         self.write("a", onnx_model.scaled_model(scales[0]))

@@ -165,7 +165,7 @@ TEST(CpuDevice, CallbacksThatRunDoNotNest) {
   done.WaitForNotification();
 }
 
-TEST(CpuDevice, ComputesARunOfLessThanATenthOfAMillisecondWithinRun) {
+TEST(CpuDevice, ComputesARunOfHalfAMegabyteWithinRun) {
   const std::unique_ptr<Device> device = CreateCpuDevice({.threads = 2});
   const auto is_within_run = [&](std::vector<uint32_t> sizes) {
     const Prepared prepared =
@@ -181,8 +181,8 @@ TEST(CpuDevice, ComputesARunOfLessThanATenthOfAMillisecondWithinRun) {
     done.WaitForNotification();
     return thread == caller;
   };
-  EXPECT_TRUE(is_within_run({128, 3264}));
-  EXPECT_FALSE(is_within_run({128, 32640}));
+  EXPECT_TRUE(is_within_run({128, 960}));
+  EXPECT_FALSE(is_within_run({128, 1088}));
 }
 
 TEST(CpuDevice, SmallRunsDoNotWaitForLargeOnes) {

@@ -16,9 +16,9 @@ struct CpuDeviceOptions {
   uint64_t max_scratch_bytes = uint64_t{4} << 30;  // of one program
   uint64_t max_idle_bytes = uint64_t{2} << 30;  // kept for reuse: buffers, and the memory of runs
   // A run that touches at most this many bytes is computed within Run, on the calling thread, which
-  // also makes the callback. It takes at most about 0.1 ms; waking threads of the pool takes longer
-  // than they save, even if both processors are idle. 0: every run goes to the pool.
-  uint64_t max_inline_bytes = uint64_t{2} << 20;
+  // also makes the callback. Mostly it takes 0.03 ms; waking threads of the pool takes longer than
+  // they save, even if processors are idle. 0: every run goes to the pool.
+  uint64_t max_inline_bytes = uint64_t{512} << 10;
   // Inputs of at least this size are not kept, if the program can be computed while they arrive.
   // For smaller ones, that would save less than it takes to find out.
   uint64_t min_incremental_bytes = uint64_t{128} << 10;

@@ -59,10 +59,7 @@ absl::StatusOr<std::vector<std::shared_ptr<const Model>>> Select(const ModelTabl
 
 InferenceService::InferenceService(const ServiceParts& parts, const ModelTable& models,
                                    std::function<bool()> is_ready)
-    : parts_(parts),
-      models_(models),
-      programs_(std::make_shared<ModelPrograms>(parts.executor, parts.limits.max_queued)),
-      is_ready_(std::move(is_ready)) {
+    : parts_(parts), models_(models), is_ready_(std::move(is_ready)) {
   RegisterRaw("ModelInfer", [this](auto* context) { return BeginInfer(context); });
   RegisterRaw("ModelStreamInfer", [this](auto* context) { return BeginStreamInfer(context); });
 }
@@ -84,8 +81,8 @@ RawReactor* InferenceService::BeginInfer(grpc::CallbackServerContext* context) {
   const absl::Status begun = BeginRaw("ModelInfer", parts_, *context, origin);
   if (!begun.ok()) return Refuse(parts_, origin, begun);
   return SingleExecutionCall::Start<ModelInferCall>(*context, std::move(origin), parts_.executor,
-                                                    parts_.open_calls, models_, *programs_,
-                                                    parts_.shared_memory);
+                                                    parts_.open_calls, models_,
+                                                    parts_.models.programs, parts_.shared_memory);
 }
 
 RawReactor* InferenceService::BeginStreamInfer(grpc::CallbackServerContext* context) {
@@ -94,8 +91,8 @@ RawReactor* InferenceService::BeginStreamInfer(grpc::CallbackServerContext* cont
   if (begun.ok()) begun = parts_.executor.BeginStream(origin);
   if (!begun.ok()) return Refuse(parts_, origin, begun);
   return ModelStreamInferCall::Start(*context, std::move(origin), parts_.executor,
-                                     parts_.open_calls, models_, *programs_, parts_.shared_memory,
-                                     parts_.limits.max_executions_per_stream);
+                                     parts_.open_calls, models_, parts_.models.programs,
+                                     parts_.shared_memory, parts_.limits.max_executions_per_stream);
 }
 
 RequestOrigin InferenceService::Begin(absl::string_view rpc,

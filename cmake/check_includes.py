@@ -8,8 +8,8 @@ import sys
 ROOMS = {
     "kernels": ("base", "descriptor", "dims", "program", "engine", "plan", "reference", "cpu", "operators", "onnx",
                 "reference/device", "cpu/device", "d3d12"),
-    "server": ("config", "observe", "host", "network", "access", "models", "execution", "shared_memory", "api", "oip",
-               "metrics", "flags", "."),
+    "server": ("config", "status", "observe", "host", "network", "access", "models", "execution", "shared_memory", "api",
+               "oip", "metrics", "flags", "."),
 }
 # What a part of the tree may include, apart from itself.
 PARTS = {"kernels": (), "client": ("kernels",), "server": ("kernels",)}

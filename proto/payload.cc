@@ -181,18 +181,18 @@ void Payload::ForEachPart(size_t offset, size_t size,
 
 absl::StatusOr<SplitMessage> SplitMessage::Split(const grpc::ByteBuffer& message,
                                                  PayloadKind kind) {
-  auto bytes = std::make_unique<Bytes>();
+  auto bytes = std::make_shared<Bytes>();
   bytes->message = message;
   return Split(std::move(bytes), kind);
 }
 
 absl::StatusOr<SplitMessage> SplitMessage::Take(grpc::ByteBuffer& message, PayloadKind kind) {
-  auto bytes = std::make_unique<Bytes>();
+  auto bytes = std::make_shared<Bytes>();
   bytes->message.Swap(&message);
   return Split(std::move(bytes), kind);
 }
 
-absl::StatusOr<SplitMessage> SplitMessage::Split(std::unique_ptr<Bytes> bytes, PayloadKind kind) {
+absl::StatusOr<SplitMessage> SplitMessage::Split(std::shared_ptr<Bytes> bytes, PayloadKind kind) {
   if (!bytes->message.Dump(&bytes->slices).ok()) {
     return absl::InternalError("The message's bytes cannot be read.");
   }
@@ -221,8 +221,12 @@ absl::StatusOr<SplitMessage> SplitMessage::Split(std::unique_ptr<Bytes> bytes, P
       split.chunks_.push_back(chunk);
       continue;
     }
-    if (kind == PayloadKind::kInference && tag->field == kInferInputsField &&
+    if (kind != PayloadKind::kInference && tag->field == kModelFileField &&
         tag->type == kLengthDelimited) {
+      split.model_file_ = reader.ReadBytes();
+      if (!split.model_file_.has_value()) return Malformed(position);
+    } else if (kind == PayloadKind::kInference && tag->field == kInferInputsField &&
+               tag->type == kLengthDelimited) {
       if (split.contents_.size() == kMaxChunksPerMessage) return TooManyParts();
       absl::Status read =
           ReadInferInput(reader, split.contents_.emplace_back(), contents_parts, split.header_);

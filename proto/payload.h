@@ -1,5 +1,6 @@
 // Messages whose tensor bytes protobuf never touches. Field 100 of our messages contains them,
-// either as TensorChunks or as plain bytes; all other fields are small and handled by protobuf. An
+// either as TensorChunks or as plain bytes, and field 101 the file of a model; all other fields are
+// small and handled by protobuf. An
 // incoming message is split into the small fields, which protobuf parses, and views of the tensor
 // bytes in place. An outgoing message consists of the small fields, and slices of memory that is
 // not copied.
@@ -9,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,6 +25,8 @@
 namespace opmill {
 
 inline constexpr uint32_t kPayloadField = 100;
+// The file of a model, which is as large as tensors are.
+inline constexpr uint32_t kModelFileField = 101;
 // The limit on the fields that are not tensor bytes; a descriptor takes a few hundred bytes.
 inline constexpr size_t kMaxHeaderBytes = size_t{1} << 20;
 // Views take memory too, and empty chunks cost their sender nothing.
@@ -60,6 +64,12 @@ class Payload {
   size_t size_ = 0;
 };
 
+// Bytes that keep their message alive.
+struct OwnedPayload {
+  Payload bytes;
+  std::shared_ptr<const void> owner;
+};
+
 struct IncomingChunk {
   uint32_t tensor_index = 0;  // for kInputs, the index of the input
   uint64_t offset = 0;
@@ -79,6 +89,11 @@ class SplitMessage {
   // kInference: the `contents` messages of each of `inputs`; the header has the inputs without
   // them.
   const std::vector<std::vector<Payload>>& contents() const { return contents_; }
+  // Not kInference: field 101; nullopt without it.
+  std::optional<OwnedPayload> model_file() const {
+    if (!model_file_.has_value()) return std::nullopt;
+    return OwnedPayload{*model_file_, bytes_};
+  }
 
  private:
   // The last reference to memory that gRPC has received frees it. In gRPC 1.51 that may dereference
@@ -89,13 +104,14 @@ class SplitMessage {
     std::vector<grpc::Slice> slices;
   };
 
-  explicit SplitMessage(std::unique_ptr<Bytes> bytes) : bytes_(std::move(bytes)) {}
-  static absl::StatusOr<SplitMessage> Split(std::unique_ptr<Bytes> bytes, PayloadKind kind);
+  explicit SplitMessage(std::shared_ptr<Bytes> bytes) : bytes_(std::move(bytes)) {}
+  static absl::StatusOr<SplitMessage> Split(std::shared_ptr<Bytes> bytes, PayloadKind kind);
 
-  std::unique_ptr<Bytes> bytes_;  // its address does not change when this is moved
+  std::shared_ptr<Bytes> bytes_;  // its address does not change when this is moved
   std::string header_;
   std::vector<IncomingChunk> chunks_;
   std::vector<std::vector<Payload>> contents_;
+  std::optional<Payload> model_file_;
 };
 
 struct OutgoingChunk {

@@ -36,14 +36,18 @@ namespace opmill {
 namespace {
 
 constexpr int kStreamLookaheadBytes = 8 << 20;
-// All other methods, those of gRPC's own services included, take small messages.
-constexpr std::array<absl::string_view, 4> kMethodsWithTensors = {
-    "/opmill.v1.OperatorService/Execute", "/opmill.v1.OperatorService/ExecuteStream",
+// Those with tensors or files of models. All others, those of gRPC's own services included, take
+// small messages.
+constexpr std::array<absl::string_view, 6> kLargeMethods = {
+    "/opmill.v1.OperatorService/Execute",
+    "/opmill.v1.OperatorService/ExecuteStream",
+    "/opmill.v1.OperatorService/CompileOperator",
+    "/opmill.v1.OperatorService/DescribeModel",
     "/inference.GRPCInferenceService/ModelInfer",
     "/inference.GRPCInferenceService/ModelStreamInfer"};
 constexpr absl::string_view kMethodWithFiles =
     "/inference.GRPCInferenceService/RepositoryModelLoad";
-constexpr uint32_t kMostBytesWithoutTensors = uint32_t{64} << 10;
+constexpr uint32_t kMostBytesOfOthers = uint32_t{64} << 10;
 // Open calls, without their messages, may take a half of the memory of the transport.
 constexpr uint64_t kShareOfCalls = 2;
 constexpr int kKeepaliveMilliseconds = 30'000;
@@ -228,6 +232,10 @@ absl::Status Server::Initialize() {
   ASSIGN_OR_RETURN(memory_, DivideMemory(HostMemoryBytes(), limits));
   RETURN_IF_ERROR(DecideConnections(limits));
   ASSIGN_OR_RETURN(access_, Access::Create(options_.access));
+  const onnx::ModelLimits model_limits = {.read = {.memory_bytes = limits.max_model_bytes},
+                                          .constant_bytes = limits.max_model_constant_bytes};
+  inline_models_ = std::make_unique<InlineModels>(
+      InlineModelLimits{limits.max_inline_model_bytes, limits.max_inline_models, model_limits});
   connections_ = std::make_shared<Connections>(limits);
   ASSIGN_OR_RETURN(device_, CreateDevice(options_, memory_, [this](const absl::Status& status) {
                      DeviceChanged(status);
@@ -237,21 +245,22 @@ absl::Status Server::Initialize() {
                                             .max_bytes = memory_.operator_bytes,
                                             .max_kernels = memory_.live_kernels()});
   executor_ = std::make_unique<Executor>(*device_, *cache_, statistics_, limits);
+  programs_ = std::make_shared<ModelPrograms>(*executor_, limits.max_queued);
   housekeeper_ = std::make_unique<Housekeeper>(*device_, *cache_, *executor_, open_calls_,
                                                *connections_, limits);
   shared_memory_ = std::make_unique<SharedMemory>(UsersOfSharedMemory(options_),
                                                   limits.max_shared_memory_regions);
-  const ServiceParts parts = {*device_, *cache_,       *executor_,      statistics_, open_calls_,
-                              *access_, *connections_, *shared_memory_, limits};
-  ASSIGN_OR_RETURN(repository_,
-                   ModelRepository::Open(options_.repository,
-                                         {.read = {.memory_bytes = limits.max_model_bytes},
-                                          .constant_bytes = limits.max_model_constant_bytes},
-                                         models_, [this](const auto& model) {
-                                           PrepareModel(*executor_, *model);
-                                           return absl::OkStatus();
-                                         }));
-  service_ = std::make_unique<OperatorService>(parts, models_);
+  const ServiceParts parts = {*device_,      *cache_,
+                              *executor_,    statistics_,
+                              open_calls_,   *access_,
+                              *connections_, *shared_memory_,
+                              limits,        {models_, *inline_models_, *programs_}};
+  ASSIGN_OR_RETURN(repository_, ModelRepository::Open(options_.repository, model_limits, models_,
+                                                      [this](const auto& model) {
+                                                        PrepareModel(*executor_, *model);
+                                                        return absl::OkStatus();
+                                                      }));
+  service_ = std::make_unique<OperatorService>(parts);
   const auto readiness = [this] {
     const absl::MutexLock lock(&phase_mutex_);
     return ReadinessNow();
@@ -305,10 +314,9 @@ void Server::LimitTransports() {
                                                limits.max_calls_per_connection);
   rules->message_limit = [most = static_cast<uint32_t>(limits.max_message_bytes),
                           takes_files = repository_->CheckControl().ok()](absl::string_view path) {
-    const bool is_long =
-        std::count(kMethodsWithTensors.begin(), kMethodsWithTensors.end(), path) > 0 ||
-        (takes_files && path == kMethodWithFiles);
-    return is_long ? most : std::min(most, kMostBytesWithoutTensors);
+    const bool is_large = std::count(kLargeMethods.begin(), kLargeMethods.end(), path) > 0 ||
+                          (takes_files && path == kMethodWithFiles);
+    return is_large ? most : std::min(most, kMostBytesOfOthers);
   };
   rules->close = [connections = connections_](const std::string& peer, Connections::Reason reason) {
     connections->Close(peer, reason, SteadyNow());

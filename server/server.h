@@ -20,9 +20,11 @@
 #include "server/config/memory_plan.h"
 #include "server/config/options.h"
 #include "server/execution/executor.h"
+#include "server/execution/model_programs.h"
 #include "server/execution/open_calls.h"
 #include "server/housekeeper.h"
 #include "server/metrics/metrics_endpoint.h"
+#include "server/models/inline_models.h"
 #include "server/models/model_repository.h"
 #include "server/models/model_table.h"
 #include "server/network/connections.h"
@@ -77,7 +79,9 @@ class Server {
   std::unique_ptr<OperatorCache> cache_;
   Statistics statistics_;
   OpenCalls open_calls_;
+  std::unique_ptr<InlineModels> inline_models_;  // workers of the executor read into it
   std::unique_ptr<Executor> executor_;
+  std::shared_ptr<ModelPrograms> programs_;
   std::unique_ptr<Housekeeper> housekeeper_;
   std::unique_ptr<SharedMemory> shared_memory_;
   ModelTable models_;

@@ -4,6 +4,7 @@
 #include <new>
 #include <optional>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "kernels/base/errors.h"
@@ -83,6 +84,7 @@ absl::Status Model::ReadTensors() {
   for (const Value& value : graph_.values) {
     if (value.constant != nullptr) constants_.emplace(value.constant.get(), nullptr);
   }
+  memory_bytes_ = CountBytes();
   return absl::OkStatus();
 }
 
@@ -168,6 +170,7 @@ absl::StatusOr<std::shared_ptr<const ModelProgram>> Model::ProgramFor(
   const absl::MutexLock lock(&mutex_);
   programs_.emplace_front(std::move(key), program);
   if (programs_.size() > limits_.programs) programs_.pop_back();
+  memory_bytes_ = CountBytes();
   return program;
 }
 
@@ -177,6 +180,20 @@ std::shared_ptr<const ConstantData> Model::DataOf(const Bytes& bytes) const {
   if (found == constants_.end()) return CopyOf(bytes);
   if (found->second == nullptr) found->second = CopyOf(bytes);
   return found->second;
+}
+
+uint64_t Model::CountBytes() const {
+  uint64_t bytes = 0;
+  absl::flat_hash_set<const void*> counted;
+  const auto count = [&](const auto& constant) {
+    if (constant != nullptr && counted.insert(constant.get()).second) bytes += constant->size();
+  };
+  for (const Value& value : graph_.values) count(value.constant);
+  for (const auto& [of_graph, data] : constants_) count(data);
+  for (const auto& [key, kept] : programs_) {
+    for (const ProgramValue& value : kept->program.values) count(value.constant);
+  }
+  return bytes;
 }
 
 absl::StatusOr<ModelProgram> Model::MakeProgram(const InputBindings& bindings) const {

@@ -2,6 +2,7 @@
 #ifndef OPMILL_KERNELS_ONNX_MODEL_H_
 #define OPMILL_KERNELS_ONNX_MODEL_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <list>
@@ -72,6 +73,9 @@ class Model {
   absl::StatusOr<std::shared_ptr<const ModelProgram>> ProgramFor(
       const InputBindings& bindings) const ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Of the constants of the graph and of the programs that are kept. Grows when a program is made.
+  uint64_t memory_bytes() const { return memory_bytes_; }
+
  private:
   using Kept = std::list<std::pair<std::string, std::shared_ptr<const ModelProgram>>>;
 
@@ -83,6 +87,7 @@ class Model {
   std::shared_ptr<const ModelProgram> FindKept(const std::string& key) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::shared_ptr<const ConstantData> DataOf(const Bytes& bytes) const ABSL_LOCKS_EXCLUDED(mutex_);
+  uint64_t CountBytes() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Graph graph_;
   const ModelLimits limits_;
@@ -93,6 +98,7 @@ class Model {
   // Of constants of the graph, which programs share. Null until one needs it.
   mutable absl::flat_hash_map<const std::string*, std::shared_ptr<const ConstantData>> constants_
       ABSL_GUARDED_BY(mutex_);
+  mutable std::atomic<uint64_t> memory_bytes_ = 0;
 };
 
 }  // namespace opmill::onnx

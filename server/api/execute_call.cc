@@ -10,7 +10,7 @@
 #include "proto/stack_message.h"
 #include "server/api/call_context.h"
 #include "server/api/grpc_status.h"
-#include "server/api/requested_program.h"
+#include "server/api/out_of_memory.h"
 
 namespace opmill {
 namespace {
@@ -101,12 +101,26 @@ absl::Status ExecuteCall::Decode(grpc::ByteBuffer& message, ExecutionRequest& be
   StackMessage<v1::ExecuteRequest> header;
   if (!header->ParseFromString(request_->header())) return NotAProtobuf(message_type());
   arrived_ = begin.origin.arrived;
-  const absl::Status decoded = DecodeProgram(*header, models_, begin);
+  begin.priority = header->priority();
+  input_ranges_ = header->shared_inputs();
+  output_ranges_ = header->shared_outputs();
+  const absl::Status decoded = wanted_.Decode(*header, request_->model_file(), begin);
   model_ = begin.model;
   RETURN_IF_ERROR(decoded);
-  begin.priority = header->priority();
-  RETURN_IF_ERROR(DecodeSources(header->shared_inputs(), begin));
-  ASSIGN_OR_RETURN(shared_outputs_, OpenOutputs(header->shared_outputs(), begin, shared_memory_));
+  return begin.has_program() ? Complete(begin) : absl::OkStatus();
+}
+
+void ExecuteCall::MakeProgram(ExecutionRequest& begin,
+                              const std::function<void(const absl::Status&)>& done) {
+  wanted_.Make(executor_, begin, [this, &begin, done](const absl::Status& made) {
+    model_ = begin.model;
+    done(made.ok() ? CatchOutOfMemory([&] { return Complete(begin); }) : made);
+  });
+}
+
+absl::Status ExecuteCall::Complete(ExecutionRequest& begin) {
+  RETURN_IF_ERROR(DecodeSources(input_ranges_, begin));
+  ASSIGN_OR_RETURN(shared_outputs_, OpenOutputs(output_ranges_, begin, shared_memory_));
   return absl::OkStatus();
 }
 

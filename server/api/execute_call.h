@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "proto/payload.h"
+#include "server/api/program_request.h"
 #include "server/api/result_stream.h"
 #include "server/api/single_execution_call.h"
-#include "server/models/model_table.h"
 #include "server/shared_memory/shared_memory.h"
 #include "server/shared_memory/shared_tensors.h"
 
@@ -21,16 +21,22 @@ namespace opmill {
 class ExecuteCall final : public SingleExecutionCall {
  public:
   ExecuteCall(grpc::CallbackServerContext& context, RequestOrigin origin, Executor& executor,
-              OpenCalls& open_calls, const ModelTable& models, const SharedMemory& shared_memory,
+              OpenCalls& open_calls, const ModelSources& models, const SharedMemory& shared_memory,
               uint64_t max_chunk_bytes)
       : SingleExecutionCall(context, std::move(origin), executor, open_calls),
-        models_(models),
+        executor_(executor),
+        wanted_(models),
         shared_memory_(shared_memory),
         max_chunk_bytes_(max_chunk_bytes) {}
 
  private:
   absl::string_view message_type() const override { return "ExecuteRequest"; }
   absl::Status Decode(grpc::ByteBuffer& message, ExecutionRequest& begin) override;
+  void MakeProgram(ExecutionRequest& begin,
+                   const std::function<void(const absl::Status&)>& done) override;
+  void CancelProgram(const absl::Status& why) override { wanted_.Cancel(why); }
+  // What follows from the program.
+  absl::Status Complete(ExecutionRequest& begin);
   absl::Status DecodeSources(
       const google::protobuf::RepeatedPtrField<v1::SharedMemoryRange>& ranges,
       ExecutionRequest& begin);
@@ -41,11 +47,15 @@ class ExecuteCall final : public SingleExecutionCall {
                         grpc::ByteBuffer& message) override;
   void Failed() override;
 
-  const ModelTable& models_;
+  Executor& executor_;
+  ProgramRequest wanted_;
   const SharedMemory& shared_memory_;
   const uint64_t max_chunk_bytes_;
   std::optional<SplitMessage> request_;  // until the inputs are sent
-  std::vector<uint32_t> sent_inputs_;    // the program's input that each tensor of the message is
+  // Of the message, until its program is known.
+  google::protobuf::RepeatedPtrField<v1::SharedMemoryRange> input_ranges_;
+  google::protobuf::RepeatedPtrField<v1::SharedMemoryRange> output_ranges_;
+  std::vector<uint32_t> sent_inputs_;  // the program's input that each tensor of the message is
   std::shared_ptr<const RequestedModel> model_;  // null if it is an operator, or not known yet
   absl::Time arrived_;
   std::vector<SharedTensor> shared_outputs_;  // empty: the outputs are sent

@@ -11,15 +11,14 @@
 #include "server/api/call_context.h"
 #include "server/api/grpc_status.h"
 #include "server/api/out_of_memory.h"
-#include "server/api/requested_program.h"
 #include "server/api/result_stream.h"
-#include "server/execution/retry_delay.h"
+#include "server/status/retry_delay.h"
 
 namespace opmill {
 
 ExecuteStreamCall* ExecuteStreamCall::Start(grpc::CallbackServerContext& context,
                                             RequestOrigin origin, Executor& executor,
-                                            OpenCalls& open_calls, const ModelTable& models,
+                                            OpenCalls& open_calls, const ModelSources& models,
                                             DeadlineTimer& timer,
                                             const ExecuteStreamOptions& options) {
   const std::shared_ptr<ExecuteStreamCall> call(new ExecuteStreamCall(
@@ -30,7 +29,7 @@ ExecuteStreamCall* ExecuteStreamCall::Start(grpc::CallbackServerContext& context
 
 ExecuteStreamCall::ExecuteStreamCall(grpc::CallbackServerContext& context, RequestOrigin origin,
                                      Executor& executor, OpenCalls& open_calls,
-                                     const ModelTable& models, DeadlineTimer& timer,
+                                     const ModelSources& models, DeadlineTimer& timer,
                                      const ExecuteStreamOptions& options)
     : StreamCall(context, std::move(origin), executor, open_calls, options.max_executions),
       models_(models),
@@ -119,29 +118,37 @@ void ExecuteStreamCall::EndIfStalled(absl::Time now, absl::Duration timeout) {
 }
 
 void ExecuteStreamCall::HandleMessage() {
-  const bool handled = TryHandleMessage();
+  const Handled handled = TryHandleMessage();
   const absl::MutexLock lock(&mutex_);
-  if (handled) {
-    state_.MessageHandled(SteadyNow());
-  } else if (state_.MessageWaits()) {
-    RetryLater();
+  switch (handled) {
+    case Handled::kYes:
+      state_.MessageHandled(SteadyNow());
+      break;
+    case Handled::kWaitsForRoom:
+      if (state_.MessageWaits()) RetryLater();
+      break;
+    case Handled::kWaitsForProgram:
+      state_.MessageWaitsForProgram();
+      break;
   }
 }
 
-bool ExecuteStreamCall::TryHandleMessage() {
+ExecuteStreamCall::Handled ExecuteStreamCall::TryHandleMessage() {
   if (!incoming_.has_value()) {
     const absl::Status parsed = CatchOutOfMemory([&] { return Parse(); });
     if (!parsed.ok()) {
       executor_.Refuse(OriginOf(0, SteadyNow()), nullptr, parsed);
       Abort(parsed);
-      return true;
+      return Handled::kYes;
     }
     if (incoming_->header->has_begin()) ++begins_;
   }
-  if (incoming_->header->has_begin() && !HandleBegin(*incoming_)) return false;
+  if (incoming_->header->has_begin()) {
+    if (const Handled begun = HandleBegin(*incoming_); begun != Handled::kYes) return begun;
+  }
   HandleRest(*incoming_);
   incoming_.reset();
-  return true;
+  return Handled::kYes;
 }
 
 void ExecuteStreamCall::HandleHalfClose() {
@@ -179,7 +186,7 @@ absl::Status ExecuteStreamCall::Parse() {
   return NotAProtobuf("ExecuteStreamRequest");
 }
 
-bool ExecuteStreamCall::HandleBegin(const Incoming& incoming) {
+ExecuteStreamCall::Handled ExecuteStreamCall::HandleBegin(Incoming& incoming) {
   const uint64_t id = incoming.header->execution_id();
   if (const std::shared_ptr<Execution> twin = Find(id)) {
     executor_.Cancel(twin, InvalidField("execution_id",
@@ -188,29 +195,50 @@ bool ExecuteStreamCall::HandleBegin(const Incoming& incoming) {
                                                      "the two is computed.")));
     const absl::MutexLock lock(&mutex_);
     state_.BegunAgain(id, twin);
-    return true;
+    return Handled::kYes;
   }
-  absl::StatusOr<ExecutionRequest> request = MakeRequest(incoming);
-  if (!request.ok()) {
-    Refuse(OriginOf(id, incoming.arrived), nullptr, request.status(), /*input_may_follow=*/true);
-    return true;
+  absl::Status decoded;
+  if (!incoming.request.has_value()) {
+    incoming.request.emplace(ExecutionRequest{.origin = OriginOf(id, incoming.arrived),
+                                              .deadline = DeadlineOf(context_),
+                                              .priority = incoming.header->begin().priority()});
+    decoded = CatchOutOfMemory([&] { return Decode(incoming); });
+    if (decoded.ok() && !incoming.request->has_program()) {
+      MakeProgram(incoming);
+      return Handled::kWaitsForProgram;
+    }
+  } else {
+    const absl::MutexLock lock(&mutex_);
+    if (made_.has_value()) decoded = *std::exchange(made_, std::nullopt);
+    awaited_.reset();
+  }
+  ExecutionRequest& request = *incoming.request;
+  if (!decoded.ok()) {
+    CountFailure(request);
+    Refuse(request.origin, nullptr, decoded, /*input_may_follow=*/true);
+    return Handled::kYes;
   }
   StreamState::Room room = StreamState::Room::kFree;
   {
     const absl::MutexLock lock(&mutex_);
     room = state_.RoomFor(id);
   }
-  if (room == StreamState::Room::kStreamEnds) return true;
+  if (room == StreamState::Room::kStreamEnds) return Handled::kYes;
+  // Not earlier: the call would keep itself alive.
+  request.on_ready = [call = shared_from_this(), id](const auto& execution) {
+    call->Ready(id, execution);
+  };
   // Of one that is late, the executor says so.
   absl::StatusOr<std::shared_ptr<Execution>> begun =
-      room == StreamState::Room::kFree || request->deadline <= SteadyNow()
-          ? executor_.Begin(*request)
+      room == StreamState::Room::kFree || request.deadline <= SteadyNow()
+          ? executor_.Begin(request)
           : StreamIsFull(options_.max_executions);
   if (!begun.ok()) {
-    if (MayWait(begun.status())) return false;
-    CountFailure(*request);
-    Refuse(request->origin, request->desc(), begun.status(), /*input_may_follow=*/true);
-    return true;
+    request.on_ready = nullptr;
+    if (MayWait(begun.status())) return Handled::kWaitsForRoom;
+    CountFailure(request);
+    Refuse(request.origin, request.desc(), begun.status(), /*input_may_follow=*/true);
+    return Handled::kYes;
   }
   bool goes_on = false;
   {
@@ -218,19 +246,12 @@ bool ExecuteStreamCall::HandleBegin(const Incoming& incoming) {
     goes_on = state_.Begun(id, *begun, /*has_ended=*/!(*begun)->status().ok());
   }
   if (!goes_on) executor_.Cancel(*begun, CallerIsGone(context_));
-  return true;
+  return Handled::kYes;
 }
 
-absl::StatusOr<ExecutionRequest> ExecuteStreamCall::MakeRequest(const Incoming& incoming) {
+absl::Status ExecuteStreamCall::Decode(Incoming& incoming) {
   const v1::BeginExecution& begin = incoming.header->begin();
-  const uint64_t id = incoming.header->execution_id();
-  ExecutionRequest request = {.origin = OriginOf(id, incoming.arrived),
-                              .deadline = DeadlineOf(context_),
-                              .priority = begin.priority()};
-  if (const absl::Status decoded = DecodeProgram(begin, models_, request); !decoded.ok()) {
-    CountFailure(request);
-    return UnderPath("begin", decoded);
-  }
+  ExecutionRequest& request = *incoming.request;
   if (begin.has_timeout()) {
     const absl::Duration timeout =
         absl::Seconds(begin.timeout().seconds()) + absl::Nanoseconds(begin.timeout().nanos());
@@ -241,10 +262,40 @@ absl::StatusOr<ExecutionRequest> ExecuteStreamCall::MakeRequest(const Incoming& 
     }
     request.deadline = std::min(request.deadline, incoming.arrived + timeout);
   }
-  request.on_ready = [call = shared_from_this(), id](const std::shared_ptr<Execution>& execution) {
-    call->Ready(id, execution);
-  };
-  return request;
+  if (!begin.has_model()) {
+    absl::StatusOr<OperatorDesc> desc = DecodeOperator(begin, incoming.message.model_file());
+    if (!desc.ok()) return UnderPath("begin", desc.status());
+    request.op = *std::move(desc);
+    return absl::OkStatus();
+  }
+  incoming.wanted = std::make_shared<ProgramRequest>(models_, "begin");
+  return incoming.wanted->DecodeModel(begin, incoming.message.model_file(), request);
+}
+
+// The message, and everything behind it, waits for the program.
+void ExecuteStreamCall::MakeProgram(Incoming& incoming) {
+  {
+    const absl::MutexLock lock(&mutex_);
+    awaited_ = incoming.wanted;
+  }
+  incoming.wanted->Make(executor_, *incoming.request,
+                        [call = shared_from_this()](const absl::Status& made) {
+                          {
+                            const absl::MutexLock lock(&call->mutex_);
+                            call->made_ = made;
+                            call->state_.ProgramMade();
+                          }
+                          call->Advance();
+                        });
+}
+
+void ExecuteStreamCall::Aborted(const absl::Status& why) {
+  std::shared_ptr<ProgramRequest> awaited;
+  {
+    const absl::MutexLock lock(&mutex_);
+    awaited = awaited_;
+  }
+  if (awaited != nullptr) awaited->Cancel(why);
 }
 
 bool ExecuteStreamCall::MayWait(const absl::Status& refusal) {

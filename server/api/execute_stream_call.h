@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "grpcpp/grpcpp.h"
 #include "grpcpp/support/byte_buffer.h"
@@ -17,12 +17,12 @@
 #include "opmill/v1/service.pb.h"
 #include "proto/payload.h"
 #include "proto/stack_message.h"
+#include "server/api/program_request.h"
 #include "server/api/stream_call.h"
 #include "server/api/stream_state.h"
 #include "server/execution/deadline_timer.h"
 #include "server/execution/executor.h"
 #include "server/execution/open_calls.h"
-#include "server/models/model_table.h"
 
 namespace opmill {
 
@@ -38,7 +38,7 @@ class ExecuteStreamCall final : public StreamCall<StreamState>,
   // Creates the reactor for gRPC.
   static ExecuteStreamCall* Start(grpc::CallbackServerContext& context, RequestOrigin origin,
                                   Executor& executor, OpenCalls& open_calls,
-                                  const ModelTable& models, DeadlineTimer& timer,
+                                  const ModelSources& models, DeadlineTimer& timer,
                                   const ExecuteStreamOptions& options);
 
   void OnReadDone(bool ok) override ABSL_LOCKS_EXCLUDED(mutex_);
@@ -51,10 +51,14 @@ class ExecuteStreamCall final : public StreamCall<StreamState>,
     StackMessage<v1::ExecuteStreamRequest> header;
     SplitMessage message;
     absl::Time arrived = SteadyNow();
+    // Of its begin.
+    std::optional<ExecutionRequest> request;
+    std::shared_ptr<ProgramRequest> wanted;
   };
+  enum class Handled { kYes, kWaitsForRoom, kWaitsForProgram };
 
   ExecuteStreamCall(grpc::CallbackServerContext& context, RequestOrigin origin, Executor& executor,
-                    OpenCalls& open_calls, const ModelTable& models, DeadlineTimer& timer,
+                    OpenCalls& open_calls, const ModelSources& models, DeadlineTimer& timer,
                     const ExecuteStreamOptions& options);
 
   // `reads_ahead` is set on gRPC's threads only: the thread that handles a message also handles the
@@ -66,12 +70,15 @@ class ExecuteStreamCall final : public StreamCall<StreamState>,
 
   // On the thread to which Step gave the work.
   void HandleMessage() ABSL_LOCKS_EXCLUDED(mutex_);
-  bool TryHandleMessage() ABSL_LOCKS_EXCLUDED(mutex_);  // false: its begin waits for room
+  Handled TryHandleMessage() ABSL_LOCKS_EXCLUDED(mutex_);
   void HandleHalfClose() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Parse();  // message_ into incoming_
-  bool HandleBegin(const Incoming& incoming) ABSL_LOCKS_EXCLUDED(mutex_);  // as TryHandleMessage
+  Handled HandleBegin(Incoming& incoming) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Completes the request of the begin. Without a program, MakeProgram follows.
+  absl::Status Decode(Incoming& incoming);
+  void MakeProgram(Incoming& incoming) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Aborted(const absl::Status& why) override ABSL_LOCKS_EXCLUDED(mutex_);
   void HandleRest(const Incoming& incoming) ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::StatusOr<ExecutionRequest> MakeRequest(const Incoming& incoming);
   bool MayWait(const absl::Status& refusal) ABSL_LOCKS_EXCLUDED(mutex_);
   void Receive(const std::shared_ptr<Execution>& execution, const IncomingChunk& chunk,
                const std::string& field);
@@ -82,7 +89,7 @@ class ExecuteStreamCall final : public StreamCall<StreamState>,
 
   void Ready(uint64_t id, const std::shared_ptr<Execution>& execution) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  const ModelTable& models_;
+  const ModelSources models_;
   DeadlineTimer& timer_;
   const ExecuteStreamOptions options_;
 
@@ -92,6 +99,9 @@ class ExecuteStreamCall final : public StreamCall<StreamState>,
   uint64_t begins_ = 0;               // begins received
 
   grpc::ByteBuffer read_ ABSL_GUARDED_BY(mutex_);  // owned by gRPC during a read
+  // Of the begin that waits for its program: what it wants, and how that has ended.
+  std::shared_ptr<ProgramRequest> awaited_ ABSL_GUARDED_BY(mutex_);
+  std::optional<absl::Status> made_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace opmill

@@ -9,12 +9,13 @@
 #include "google/rpc/error_details.pb.h"
 #include "kernels/base/errors.h"
 #include "proto/duration.h"
-#include "server/execution/retry_delay.h"
+#include "server/status/error_reason.h"
+#include "server/status/retry_delay.h"
 
 namespace opmill {
 namespace {
 
-const char* ReasonOf(absl::StatusCode code) {
+const char* UsualReasonOf(absl::StatusCode code) {
   switch (code) {
     case absl::StatusCode::kInvalidArgument:
       return "INVALID_REQUEST";
@@ -63,7 +64,7 @@ google::rpc::Status ToRpcStatus(const absl::Status& status) {
     to.add_details()->PackFrom(retry);
   }
   google::rpc::ErrorInfo info;
-  info.set_reason(ReasonOf(status.code()));
+  info.set_reason(ErrorReasonOf(status).value_or(UsualReasonOf(status.code())));
   info.set_domain("opmill");
   to.add_details()->PackFrom(info);
   return to;

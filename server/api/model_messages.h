@@ -8,19 +8,18 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "kernels/program/program.h"
 #include "opmill/v1/model.pb.h"
 #include "opmill/v1/service.pb.h"
+#include "server/models/inline_models.h"
 #include "server/models/model_table.h"
 #include "server/models/requested_model.h"
 
 namespace opmill {
 
-// The program of a valid request. `to` has the model as soon as it is known, even if the request is
-// refused. Errors name fields from the root of the message.
-absl::StatusOr<std::shared_ptr<const Program>> DecodeModel(const v1::ModelDesc& from,
-                                                           const ModelTable& models,
-                                                           RequestedModel& to);
+// Of the repository. Errors name fields of ModelDesc.
+absl::StatusOr<std::shared_ptr<const Model>> FindModel(const ModelTable& models,
+                                                       const std::string& name,
+                                                       const std::string& version);
 
 // The version of the model and its outputs. `outputs` are those of the program, which may have
 // other sizes for one without dimensions.
@@ -32,7 +31,9 @@ void EncodeOutputs(const RequestedModel& model, const std::vector<TensorDesc>& o
 // The models of the repository, or the one with this name.
 absl::Status EncodeModels(const ModelTable& models, const std::string& name,
                           v1::ListModelsResponse& to);
-void EncodeModelStatistics(const ModelTable& models, v1::GetStatisticsResponse& to);
+void EncodeModel(const Model& from, v1::ModelInfo& to);
+void EncodeModelStatistics(const ModelTable& repository, const InlineModels& inline_models,
+                           v1::GetStatisticsResponse& to);
 
 }  // namespace opmill
 

@@ -7,29 +7,33 @@
 #include "opmill/v1/service.grpc.pb.h"
 #include "server/api/call_context.h"
 #include "server/api/service_parts.h"
-#include "server/models/model_table.h"
 
 namespace opmill {
 
-// Raw methods get their messages as bytes, so tensor bytes never pass through protobuf.
+// Raw methods get their messages as bytes, so tensor bytes and files of models never pass through
+// protobuf.
 using OperatorServiceBase = v1::OperatorService::WithRawCallbackMethod_ExecuteStream<
-    v1::OperatorService::WithCallbackMethod_GetServerInfo<
-        v1::OperatorService::WithCallbackMethod_CompileOperator<
-            v1::OperatorService::WithCallbackMethod_GetStatistics<
-                v1::OperatorService::WithCallbackMethod_ListModels<
-                    v1::OperatorService::Service>>>>>;
+    v1::OperatorService::WithRawCallbackMethod_CompileOperator<
+        v1::OperatorService::WithRawCallbackMethod_DescribeModel<
+            v1::OperatorService::WithCallbackMethod_GetServerInfo<
+                v1::OperatorService::WithCallbackMethod_GetStatistics<
+                    v1::OperatorService::WithCallbackMethod_ListModels<
+                        v1::OperatorService::Service>>>>>>;
 
 class OperatorService final : public OperatorServiceBase {
  public:
   // All arguments must outlive the service.
-  OperatorService(const ServiceParts& parts, const ModelTable& models);
+  explicit OperatorService(const ServiceParts& parts);
 
   grpc::ServerUnaryReactor* GetServerInfo(grpc::CallbackServerContext* context,
                                           const v1::GetServerInfoRequest* request,
                                           v1::GetServerInfoResponse* response) override;
   grpc::ServerUnaryReactor* CompileOperator(grpc::CallbackServerContext* context,
-                                            const v1::CompileOperatorRequest* request,
-                                            v1::CompileOperatorResponse* response) override;
+                                            const grpc::ByteBuffer* request,
+                                            grpc::ByteBuffer* response) override;
+  grpc::ServerUnaryReactor* DescribeModel(grpc::CallbackServerContext* context,
+                                          const grpc::ByteBuffer* request,
+                                          grpc::ByteBuffer* response) override;
   RawReactor* ExecuteStream(grpc::CallbackServerContext* context) override;
   grpc::ServerUnaryReactor* GetStatistics(grpc::CallbackServerContext* context,
                                           const v1::GetStatisticsRequest* request,
@@ -50,7 +54,6 @@ class OperatorService final : public OperatorServiceBase {
   RawReactor* ExecuteFromItsHeaders(grpc::CallbackServerContext* context);
 
   const ServiceParts parts_;
-  const ModelTable& models_;
 };
 
 }  // namespace opmill

@@ -9,6 +9,7 @@
 #include "kernels/engine/device.h"
 #include "kernels/engine/operator_cache.h"
 #include "server/access/access.h"
+#include "server/api/model_finder.h"
 #include "server/config/options.h"
 #include "server/execution/executor.h"
 #include "server/execution/open_calls.h"
@@ -31,6 +32,7 @@ struct ServiceParts {
   Connections& connections;
   SharedMemory& shared_memory;
   const Limits& limits;
+  ModelSources models;
 };
 
 // Sets `origin` even if it refuses the call.

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/execution/retry_delay.h"
+#include "server/status/retry_delay.h"
 
 namespace opmill {
 
@@ -52,12 +52,18 @@ std::optional<absl::Status> StreamState::EndOfStream() const {
   if (failure_.has_value()) return failure_;
   if (!open_.empty() || !displaced_.empty()) return std::nullopt;
   if (read_ == Read::kEnded) return absl::OkStatus();
-  const bool has_more = begin_waits_ || read_ == Read::kArrived || read_ == Read::kHalfClosed;
+  const bool has_more =
+      begin_waits_ || awaits_program_ || read_ == Read::kArrived || read_ == Read::kHalfClosed;
   if (!draining_ || has_more) return std::nullopt;
   return absl::UnavailableError("The server is draining, and the stream has nothing under way.");
 }
 
 StreamState::Work StreamState::TakeWork() {
+  if (awaits_program_) {
+    if (!std::exchange(program_is_made_, false)) return Work::kNone;
+    awaits_program_ = false;
+    return Work::kWaitingBegin;
+  }
   if (begin_waits_) return std::exchange(retry_, false) ? Work::kWaitingBegin : Work::kNone;
   if (read_ == Read::kHalfClosed) return Work::kHalfClose;
   if (read_ != Read::kArrived || waiting_errors_ >= kMaxWaitingErrors) return Work::kNone;
@@ -137,13 +143,20 @@ void StreamState::Refused(uint64_t id, absl::Status error, bool input_may_follow
 
 void StreamState::MessageHandled(absl::Time now) {
   handling_ = false;
-  if (std::exchange(begin_waits_, false)) waited_until_ = now;
+  const bool waited = std::exchange(begin_waits_, false);
+  if (std::exchange(waited_for_program_, false) || waited) waited_until_ = now;
 }
 
 bool StreamState::MessageWaits() {
   handling_ = false;
   begin_waits_ = true;
   return !std::exchange(retries_later_, true);
+}
+
+void StreamState::MessageWaitsForProgram() {
+  handling_ = false;
+  awaits_program_ = true;
+  waited_for_program_ = true;
 }
 
 void StreamState::RetryLater() {
@@ -194,7 +207,7 @@ StreamState::Stall StreamState::StalledFor(absl::Duration timeout, absl::Time no
   if (IsUnread(timeout, now)) return Stall::kReader;
   if (is_over()) return Stall::kNone;
   // While a begin waits, or errors are not read, it is the server that does not take the input.
-  const bool may_send = read_ == Read::kStarted && !handling_ && !begin_waits_;
+  const bool may_send = read_ == Read::kStarted && !handling_ && !begin_waits_ && !awaits_program_;
   return may_send && now - waited_until_ >= timeout ? Stall::kInput : Stall::kNone;
 }
 

@@ -30,7 +30,8 @@ absl::Status StreamIsFull(uint32_t max_executions);
 //
 // A begin without room waits, together with everything behind it, while executions of this stream
 // are being computed or streamed, and for kPatience after that. Then it is refused. A caller that
-// begins executions faster than the server completes them is therefore slowed down, not refused.
+// begins executions faster than the server completes them is therefore slowed down, not refused. A
+// begin whose program has yet to be made waits in the same way, as long as that takes.
 //
 // The stream ends, when no write is in flight and no message is being handled,
 // - with its error, after Fail;
@@ -65,8 +66,8 @@ class StreamState {
   struct Actions {
     std::optional<Reply> write;          // then WriteStarted
     std::optional<absl::Status> finish;  // then there is nothing else to do
-    Work work = Work::kNone;             // then MessageHandled, MessageWaits or HalfCloseHandled
-    bool read = false;                   // then ReadDone
+    Work work = Work::kNone;  // then MessageHandled, MessageWaits..., or HalfCloseHandled
+    bool read = false;        // then ReadDone
   };
 
   explicit StreamState(uint32_t max_executions) : max_executions_(max_executions) {}
@@ -116,6 +117,9 @@ class StreamState {
   void MessageHandled(absl::Time now);
   // The message's begin waits. Returns true if RetryLater must be called after kRetryInterval.
   bool MessageWaits();
+  // The message's begin waits for ProgramMade, which may have come already.
+  void MessageWaitsForProgram();
+  void ProgramMade() { program_is_made_ = true; }
   void RetryLater();
   void HalfCloseHandled();
 
@@ -180,6 +184,9 @@ class StreamState {
   absl::Time waited_until_ = absl::InfinitePast();  // when a begin last got the room it waited for
   bool retry_ = false;                              // there may be room for the waiting begin
   bool retries_later_ = false;                      // RetryLater will come
+  bool awaits_program_ = false;                     // the begin does
+  bool program_is_made_ = false;                    // of the begin
+  bool waited_for_program_ = false;                 // the message that is handled
 
   std::deque<Reply> replies_;
   size_t waiting_errors_ = 0;  // of the replies

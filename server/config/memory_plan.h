@@ -4,6 +4,7 @@
 //   process     code, driver, threads; executions, calls and connections, which take kilobytes each
 //   kernels     live kernels on the device
 //   operators   compiled operators in the cache
+//   models      ONNX models that callers have sent
 //   transport   messages and connections, as counted by gRPC
 //   buffers     inputs and outputs in flight, scratch, and memory that is kept for reuse
 #ifndef OPMILL_SERVER_CONFIG_MEMORY_PLAN_H_
@@ -22,6 +23,7 @@ struct MemoryPlan {
   uint64_t process_bytes = 0;
   uint64_t kernel_bytes = 0;
   uint64_t operator_bytes = 0;
+  uint64_t inline_model_bytes = 0;
   uint64_t transport_bytes = 0;
   uint64_t buffer_bytes = 0;
 

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "kernels/base/errors.h"
-#include "server/execution/retry_delay.h"
+#include "server/status/retry_delay.h"
 
 namespace opmill {
 namespace {

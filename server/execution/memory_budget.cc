@@ -6,7 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "server/execution/retry_delay.h"
+#include "server/status/retry_delay.h"
 
 namespace opmill {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "server/execution/retry_delay.h"
+#include "server/status/retry_delay.h"
 
 namespace opmill {
 namespace {
@@ -16,7 +16,7 @@ class ModelPrograms::Wait {
  private:
   friend class ModelPrograms;
   // Under the lock of ModelPrograms.
-  Done done;  // null once the wait has ended
+  std::function<void(const Made&)> done;  // null once the wait has ended
   std::shared_ptr<Making> making;
   std::list<std::shared_ptr<Wait>>::iterator position;
   DeadlineTimer::Handle deadline = DeadlineTimer::kNone;
@@ -24,8 +24,7 @@ class ModelPrograms::Wait {
 
 struct ModelPrograms::Making {
   Key key;
-  std::shared_ptr<const onnx::Model> model;
-  onnx::InputBindings bindings;
+  std::function<Made()> work;
   std::shared_ptr<CallerAccount> caller;  // the first one that needs it
   std::list<std::shared_ptr<Wait>> waits;
   bool has_begun = false;
@@ -40,23 +39,49 @@ ModelPrograms::ModelPrograms(Executor& executor, uint64_t max_waits)
 absl::StatusOr<std::shared_ptr<ModelPrograms::Wait>> ModelPrograms::Make(
     const std::shared_ptr<const onnx::Model>& model, const onnx::InputBindings& bindings,
     const std::shared_ptr<CallerAccount>& caller, absl::Time deadline, Done done) {
+  return Await(
+      Key(model.get(), onnx::KeyOf(bindings)),
+      [model, bindings]() -> Made { return model->ProgramFor(bindings); },
+      "its program is being made", caller, deadline,
+      [done = std::move(done)](const Made& made) {
+        done(made.ok() ? absl::StatusOr<Program>(
+                             std::static_pointer_cast<const onnx::ModelProgram>(*made))
+                       : made.status());
+      });
+}
+
+absl::StatusOr<std::shared_ptr<ModelPrograms::Wait>> ModelPrograms::Read(
+    const std::string& sha256, ReadModel read, const std::shared_ptr<CallerAccount>& caller,
+    absl::Time deadline, ReadDone done) {
+  return Await(
+      Key(caller.get(), sha256), [read = std::move(read)]() -> Made { return read(); },
+      "its model is being read", caller, deadline,
+      [done = std::move(done)](const Made& made) {
+        done(made.ok() ? absl::StatusOr<std::shared_ptr<const Model>>(
+                             std::static_pointer_cast<const Model>(*made))
+                       : made.status());
+      });
+}
+
+absl::StatusOr<std::shared_ptr<ModelPrograms::Wait>> ModelPrograms::Await(
+    Key key, std::function<Made()> work, absl::string_view what,
+    const std::shared_ptr<CallerAccount>& caller, absl::Time deadline,
+    std::function<void(const Made&)> done) {
   auto wait = std::make_shared<Wait>();
   bool starts = false;
   {
     const absl::MutexLock lock(&mutex_);
     if (waits_ >= max_waits_) {
       return WithRetryDelay(
-          absl::ResourceExhaustedError(absl::StrCat(
-              "The server has ", waits_, " requests (max_queued) waiting for programs of models.")),
+          absl::ResourceExhaustedError(absl::StrCat("The server has ", waits_,
+                                                    " requests (max_queued) waiting for models.")),
           kRetryDelay);
     }
     ++waits_;
-    std::shared_ptr<Making>& making = makings_[Key(model.get(), onnx::KeyOf(bindings))];
+    std::shared_ptr<Making>& making = makings_[key];
     if (making == nullptr) {
-      making = std::make_shared<Making>(Making{.key = Key(model.get(), onnx::KeyOf(bindings)),
-                                               .model = model,
-                                               .bindings = bindings,
-                                               .caller = caller});
+      making = std::make_shared<Making>(
+          Making{.key = std::move(key), .work = std::move(work), .caller = caller});
       making->place = queue_.Push(caller.get(), /*priority=*/0, /*cost=*/1, making);
       starts = making_ < max_making_;
       if (starts) ++making_;
@@ -65,13 +90,13 @@ absl::StatusOr<std::shared_ptr<ModelPrograms::Wait>> ModelPrograms::Make(
     wait->making = making;
     wait->position = making->waits.insert(making->waits.end(), wait);
     // The timer may call back at once, and then waits for the lock.
-    wait->deadline =
-        executor_.timer().Add(deadline, [self = weak_from_this(), weak = std::weak_ptr(wait)] {
+    wait->deadline = executor_.timer().Add(
+        deadline, [self = weak_from_this(), weak = std::weak_ptr(wait), what] {
           const auto programs = self.lock();
           const auto late = weak.lock();
           if (programs == nullptr || late == nullptr) return;
           programs->Cancel(late, absl::DeadlineExceededError(
-                                     "The execution's time is over: its program is being made."));
+                                     absl::StrCat("The execution's time is over: ", what, ".")));
         });
   }
   if (starts) executor_.PostSteps([self = shared_from_this()] { return self->MakeNext(); });
@@ -79,7 +104,7 @@ absl::StatusOr<std::shared_ptr<ModelPrograms::Wait>> ModelPrograms::Make(
 }
 
 void ModelPrograms::Cancel(const std::shared_ptr<Wait>& wait, const absl::Status& why) {
-  Done done;
+  std::function<void(const Made&)> done;
   {
     const absl::MutexLock lock(&mutex_);
     if (wait->done == nullptr) return;
@@ -108,9 +133,9 @@ bool ModelPrograms::MakeNext() {
     making = *std::move(next);
     making->has_begun = true;
   }
-  const absl::StatusOr<Program> program = making->model->ProgramFor(making->bindings);
+  const Made made = making->work();
   std::list<std::shared_ptr<Wait>> waits;
-  std::list<Done> done;
+  std::list<std::function<void(const Made&)>> done;
   {
     const absl::MutexLock lock(&mutex_);
     makings_.erase(making->key);
@@ -122,8 +147,28 @@ bool ModelPrograms::MakeNext() {
     }
   }
   for (const std::shared_ptr<Wait>& wait : waits) executor_.timer().Remove(wait->deadline);
-  for (const Done& call : done) call(program);
+  for (const auto& call : done) call(made);
   return true;
+}
+
+void PendingWork::Set(ModelPrograms& programs, const std::shared_ptr<ModelPrograms::Wait>& wait) {
+  absl::Status cancelled;
+  {
+    const absl::MutexLock lock(&mutex_);
+    wait_ = wait;
+    cancelled = cancelled_;
+  }
+  if (!cancelled.ok()) programs.Cancel(wait, cancelled);
+}
+
+void PendingWork::Cancel(ModelPrograms& programs, const absl::Status& why) {
+  std::shared_ptr<ModelPrograms::Wait> wait;
+  {
+    const absl::MutexLock lock(&mutex_);
+    cancelled_ = why;
+    wait = wait_;
+  }
+  if (wait != nullptr) programs.Cancel(wait, why);
 }
 
 }  // namespace opmill

@@ -1,4 +1,5 @@
-// Makes the programs of ONNX models for the sizes that requests have, on workers of the executor.
+// Work for requests of ONNX models, on workers of the executor: reads files that requests carry,
+// and makes programs for the sizes that requests have.
 #ifndef OPMILL_SERVER_EXECUTION_MODEL_PROGRAMS_H_
 #define OPMILL_SERVER_EXECUTION_MODEL_PROGRAMS_H_
 
@@ -14,6 +15,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "kernels/onnx/model.h"
@@ -21,17 +23,20 @@
 #include "server/execution/deadline_timer.h"
 #include "server/execution/executor.h"
 #include "server/execution/fair_queue.h"
+#include "server/models/model.h"
 
 namespace opmill {
 
-// One worker makes a program, and all requests that need the same one wait for it. Callers take
-// turns, and at least one worker is left for other work. Thread-safe; callbacks are called without
-// a lock. The executor must outlive all requests; its workers may keep this object alive for
-// longer.
+// One worker makes a program, and all requests that need the same one wait for it; so it is with
+// files. Callers take turns, and at least one worker is left for other work. Thread-safe; callbacks
+// are called without a lock. The executor must outlive all requests; its workers may keep this
+// object alive for longer.
 class ModelPrograms : public std::enable_shared_from_this<ModelPrograms> {
  public:
   using Program = std::shared_ptr<const onnx::ModelProgram>;
   using Done = std::function<void(const absl::StatusOr<Program>&)>;
+  using ReadModel = std::function<absl::StatusOr<std::shared_ptr<const Model>>()>;
+  using ReadDone = std::function<void(const absl::StatusOr<std::shared_ptr<const Model>>&)>;
   class Wait;
 
   // At most `max_waits` requests wait.
@@ -44,16 +49,29 @@ class ModelPrograms : public std::enable_shared_from_this<ModelPrograms> {
                                              const std::shared_ptr<CallerAccount>& caller,
                                              absl::Time deadline, Done done)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // The same for `read`, which reads the file with this SHA-256. Only requests of one caller share
+  // it, because a file need not be what its sender says.
+  absl::StatusOr<std::shared_ptr<Wait>> Read(const std::string& sha256, ReadModel read,
+                                             const std::shared_ptr<CallerAccount>& caller,
+                                             absl::Time deadline, ReadDone done)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // Ends the wait, unless it has ended. A program that nobody waits for is not begun.
   void Cancel(const std::shared_ptr<Wait>& wait, const absl::Status& why)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct Making;
-  using Key = std::pair<const onnx::Model*, std::string>;
+  using Key = std::pair<const void*, std::string>;  // of a model or a caller
   using Queue = FairQueue<const CallerAccount*, std::shared_ptr<Making>>;
+  using Made = absl::StatusOr<std::shared_ptr<const void>>;
 
-  // Makes the program whose turn it is. False if none is left.
+  absl::StatusOr<std::shared_ptr<Wait>> Await(Key key, std::function<Made()> work,
+                                              absl::string_view what,
+                                              const std::shared_ptr<CallerAccount>& caller,
+                                              absl::Time deadline,
+                                              std::function<void(const Made&)> done)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Does the work whose turn it is. False if none is left.
   bool MakeNext() ABSL_LOCKS_EXCLUDED(mutex_);
 
   Executor& executor_;
@@ -64,6 +82,22 @@ class ModelPrograms : public std::enable_shared_from_this<ModelPrograms> {
   Queue queue_ ABSL_GUARDED_BY(mutex_){1};  // those that have not begun
   uint32_t making_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t waits_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+// The work that a request waits for. It may be cancelled at any time, even before it is known.
+// Thread-safe.
+class PendingWork {
+ public:
+  // `wait` is of the newest work.
+  void Set(ModelPrograms& programs, const std::shared_ptr<ModelPrograms::Wait>& wait)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Also ends the work that is yet to come.
+  void Cancel(ModelPrograms& programs, const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  absl::Mutex mutex_;
+  std::shared_ptr<ModelPrograms::Wait> wait_ ABSL_GUARDED_BY(mutex_);
+  absl::Status cancelled_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace opmill

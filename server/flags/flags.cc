@@ -111,6 +111,11 @@ ABSL_FLAG(uint32_t, max_shared_memory_regions, opmill::Limits().max_shared_memor
           "Regions of shared memory that callers have registered.");
 ABSL_FLAG(opmill::ByteSize, max_model_bytes, {opmill::Limits().max_model_bytes},
           "An ONNX model in memory, with its external data.");
+ABSL_FLAG(opmill::ByteSize, max_inline_model_bytes, {opmill::Limits().max_inline_model_bytes},
+          "The memory of ONNX models that callers have sent. 0: a sixteenth of --memory_limit, at "
+          "least 32MiB and at most 1GiB.");
+ABSL_FLAG(uint32_t, max_inline_models, opmill::Limits().max_inline_models,
+          "How many of these are kept; the least recently used is dropped. 0: none is accepted.");
 ABSL_FLAG(opmill::ByteSize, max_model_constant_bytes, {opmill::Limits().max_model_constant_bytes},
           "The constants of an ONNX model for one set of input sizes: those of its file, and those "
           "that are computed from them.");
@@ -224,6 +229,8 @@ absl::Status ReadLimits(Limits& limits) {
             .max_shared_memory_regions = absl::GetFlag(FLAGS_max_shared_memory_regions),
             .max_model_bytes = absl::GetFlag(FLAGS_max_model_bytes).bytes,
             .max_model_constant_bytes = absl::GetFlag(FLAGS_max_model_constant_bytes).bytes,
+            .max_inline_model_bytes = absl::GetFlag(FLAGS_max_inline_model_bytes).bytes,
+            .max_inline_models = absl::GetFlag(FLAGS_max_inline_models),
             .max_idle_bytes = absl::GetFlag(FLAGS_max_idle_bytes).bytes,
             .stall_timeout = absl::GetFlag(FLAGS_stall_timeout)};
   // An int in gRPC.

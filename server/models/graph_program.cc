@@ -55,14 +55,4 @@ absl::StatusOr<onnx::InputBindings> BindingsOf(const Model& model,
   return bindings;
 }
 
-absl::StatusOr<std::shared_ptr<const onnx::ModelProgram>> GraphProgramFor(
-    const Model& model, const std::vector<TensorDesc>& inputs, PathOfInput path_of,
-    ReadInput read) {
-  ASSIGN_OR_RETURN(const onnx::InputBindings bindings, BindingsOf(model, inputs, path_of, read));
-  absl::StatusOr<std::shared_ptr<const onnx::ModelProgram>> program =
-      model.graph->ProgramFor(bindings);
-  if (program.ok()) return program;
-  return WithField(program.status(), "inputs");
-}
-
 }  // namespace opmill

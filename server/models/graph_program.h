@@ -3,7 +3,6 @@
 #define OPMILL_SERVER_MODELS_GRAPH_PROGRAM_H_
 
 #include <cstddef>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -27,10 +26,6 @@ using ReadInput = absl::FunctionRef<absl::Status(size_t index, absl::Span<std::b
 absl::StatusOr<onnx::InputBindings> BindingsOf(const Model& model,
                                                const std::vector<TensorDesc>& inputs,
                                                PathOfInput path_of, ReadInput read);
-
-// The same; makes the program if necessary.
-absl::StatusOr<std::shared_ptr<const onnx::ModelProgram>> GraphProgramFor(
-    const Model& model, const std::vector<TensorDesc>& inputs, PathOfInput path_of, ReadInput read);
 
 }  // namespace opmill
 

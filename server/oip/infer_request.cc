@@ -199,23 +199,7 @@ void InferRequest::MakeProgram(ModelPrograms& programs, const SharedMemory& memo
     done(wait.status());
     return;
   }
-  absl::Status cancelled;
-  {
-    const absl::MutexLock lock(&mutex_);
-    wait_ = *wait;
-    cancelled = cancelled_;
-  }
-  if (!cancelled.ok()) programs.Cancel(*wait, cancelled);
-}
-
-void InferRequest::CancelProgram(ModelPrograms& programs, const absl::Status& why) {
-  std::shared_ptr<ModelPrograms::Wait> wait;
-  {
-    const absl::MutexLock lock(&mutex_);
-    cancelled_ = why;
-    wait = wait_;
-  }
-  if (wait != nullptr) programs.Cancel(wait, why);
+  pending_.Set(programs, *wait);
 }
 
 absl::Status InferRequest::ProgramMade(const absl::StatusOr<ModelPrograms::Program>& made,

@@ -10,10 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "inference/grpc_service.pb.h"
@@ -42,10 +40,11 @@ class InferRequest {
   // Sets the program of `begin`, then calls `done`, once, on any thread; with an error if there is
   // no program, at the deadline, or after CancelProgram. The request must live until this returns.
   void MakeProgram(ModelPrograms& programs, const SharedMemory& memory, Executor& executor,
-                   ExecutionRequest& begin, const std::function<void(const absl::Status&)>& done)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+                   ExecutionRequest& begin, const std::function<void(const absl::Status&)>& done);
   // Thread-safe, even before Decode.
-  void CancelProgram(ModelPrograms& programs, const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
+  void CancelProgram(ModelPrograms& programs, const absl::Status& why) {
+    pending_.Cancel(programs, why);
+  }
 
   // Null if the request names none.
   const std::shared_ptr<const Model>& model() const { return model_; }
@@ -110,11 +109,9 @@ class InferRequest {
   std::optional<SplitMessage> message_;
   onnx::InputBindings bindings_;                             // of a graph
   std::shared_ptr<const onnx::ModelProgram> graph_program_;  // null for an operator
-  absl::Mutex mutex_;
-  std::shared_ptr<ModelPrograms::Wait> wait_ ABSL_GUARDED_BY(mutex_);  // of MakeProgram
-  absl::Status cancelled_ ABSL_GUARDED_BY(mutex_);                     // by CancelProgram
-  std::vector<Source> sources_;  // in the order of the program's inputs
-  uint32_t rows_ = 1;            // of a batch
+  PendingWork pending_;                                      // of MakeProgram
+  std::vector<Source> sources_;                              // in the order of the program's inputs
+  uint32_t rows_ = 1;                                        // of a batch
   std::vector<Output> outputs_;  // those that the caller wants, in the caller's order
   std::vector<SharedTensor> shared_outputs_;
 };

@@ -73,11 +73,7 @@ const char* NameOf(ModelState state) {
 
 InferenceService::InferenceService(const ServiceParts& parts, const ModelTable& models,
                                    ModelRepository& repository, std::function<bool()> is_ready)
-    : parts_(parts),
-      models_(models),
-      repository_(repository),
-      programs_(std::make_shared<ModelPrograms>(parts.executor, parts.limits.max_queued)),
-      is_ready_(std::move(is_ready)) {
+    : parts_(parts), models_(models), repository_(repository), is_ready_(std::move(is_ready)) {
   RegisterRaw("ModelInfer", [this](auto* context) { return BeginInfer(context); });
   RegisterRaw("ModelStreamInfer", [this](auto* context) { return BeginStreamInfer(context); });
   RegisterRepositoryCall("RepositoryModelLoad", RepositoryCall::Kind::kLoad);
@@ -111,8 +107,8 @@ RawReactor* InferenceService::BeginInfer(grpc::CallbackServerContext* context) {
   const absl::Status begun = BeginRaw("ModelInfer", parts_, *context, origin);
   if (!begun.ok()) return Refuse(parts_, origin, begun);
   return SingleExecutionCall::Start<ModelInferCall>(*context, std::move(origin), parts_.executor,
-                                                    parts_.open_calls, models_, *programs_,
-                                                    parts_.shared_memory);
+                                                    parts_.open_calls, models_,
+                                                    parts_.models.programs, parts_.shared_memory);
 }
 
 RawReactor* InferenceService::BeginStreamInfer(grpc::CallbackServerContext* context) {
@@ -121,8 +117,8 @@ RawReactor* InferenceService::BeginStreamInfer(grpc::CallbackServerContext* cont
   if (begun.ok()) begun = parts_.executor.BeginStream(origin);
   if (!begun.ok()) return Refuse(parts_, origin, begun);
   return ModelStreamInferCall::Start(*context, std::move(origin), parts_.executor,
-                                     parts_.open_calls, models_, *programs_, parts_.shared_memory,
-                                     parts_.limits.max_executions_per_stream);
+                                     parts_.open_calls, models_, parts_.models.programs,
+                                     parts_.shared_memory, parts_.limits.max_executions_per_stream);
 }
 
 RequestOrigin InferenceService::Begin(absl::string_view rpc,

@@ -8,7 +8,6 @@
 #include "grpcpp/grpcpp.h"
 #include "inference/grpc_service.grpc.pb.h"
 #include "server/api/service_parts.h"
-#include "server/execution/model_programs.h"
 #include "server/models/model_repository.h"
 #include "server/models/model_table.h"
 #include "server/oip/repository_call.h"
@@ -61,7 +60,6 @@ class InferenceService final : public inference::GRPCInferenceService::CallbackS
   const ServiceParts parts_;
   const ModelTable& models_;
   ModelRepository& repository_;
-  const std::shared_ptr<ModelPrograms> programs_;
   const std::function<bool()> is_ready_;
 };
 

@@ -24,7 +24,7 @@ MOST_SECONDS = 3 if SANITIZED else 1
 MOST_GROWTH = (512 if SANITIZED else 256) << 20
 REFLECTION = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
 SMALL_METHODS = [f"/{api.SERVICE}/{name}" for name in
-                 ("GetServerInfo", "GetStatistics", "CompileOperator", "ListModels")] + [
+                 ("GetServerInfo", "GetStatistics", "ListModels")] + [
     "/inference.GRPCInferenceService/ServerLive", "/inference.GRPCInferenceService/ModelConfig",
     attackers.HEALTH, REFLECTION, "/no.such/Method"]
 MOST_SMALL_BYTES = 64 << 10

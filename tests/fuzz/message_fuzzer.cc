@@ -1,5 +1,6 @@
 // The handwritten parser for messages with tensor bytes, compared with protobuf's own parser.
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -96,6 +97,10 @@ void Run(const std::string& bytes, uint64_t seed, PayloadKind kind, const Join& 
   for (size_t i = 0; i < split->chunks().size(); ++i) {
     Compare(split->chunks()[i], PayloadOf(expected)[static_cast<int>(i)]);
   }
+  const std::optional<OwnedPayload> file = split->model_file();
+  const std::string file_bytes = file.has_value() ? BytesOf(file->bytes) : "";
+  FUZZ_CHECK(file_bytes == expected.model_file(), "");
+  header.set_model_file(file_bytes);
   DropUnknownOfChunks(expected);
   Message joined;
   FUZZ_CHECK(joined.ParseFromString(BytesOf(join(header, SlicesOf(expected)))), "");

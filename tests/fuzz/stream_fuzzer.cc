@@ -14,8 +14,12 @@
 #include "kernels/engine/operator_cache.h"
 #include "kernels/reference/device/reference_device.h"
 #include "server/api/execute_stream_call.h"
+#include "server/api/model_finder.h"
 #include "server/execution/executor.h"
+#include "server/execution/model_programs.h"
 #include "server/execution/open_calls.h"
+#include "server/models/inline_models.h"
+#include "server/models/model_table.h"
 #include "server/observe/log.h"
 #include "tests/conformance/random.h"
 #include "tests/fuzz/check.h"
@@ -39,10 +43,11 @@ class Backend {
     executor_ = std::make_unique<Executor>(
         *device_, *cache_, statistics_,
         Limits{.max_tensor_bytes = kMaxTensorBytes, .max_bytes_in_flight = uint64_t{1} << 30});
+    programs_ = std::make_shared<ModelPrograms>(*executor_, /*max_waits=*/16);
   }
 
   Executor& executor() { return *executor_; }
-  const ModelTable& models() const { return *models_; }
+  ModelSources models() { return {*models_, *inline_models_, *programs_}; }
 
   // Waits until nothing is in progress and all reservations are released.
   bool IsIdle() const {
@@ -57,8 +62,11 @@ class Backend {
   std::unique_ptr<Device> device_;
   std::unique_ptr<OperatorCache> cache_;
   Statistics statistics_;
+  std::unique_ptr<InlineModels> inline_models_ =
+      std::make_unique<InlineModels>(InlineModelLimits{.bytes = 1 << 20, .models = 4});
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<ModelTable> models_ = std::make_unique<ModelTable>();
+  std::shared_ptr<ModelPrograms> programs_;
 };
 
 v1::ExecuteStreamRequest MessageOf(const fuzz::Upload& upload) {

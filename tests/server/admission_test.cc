@@ -6,7 +6,7 @@
 
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
-#include "server/execution/retry_delay.h"
+#include "server/status/retry_delay.h"
 
 namespace opmill {
 namespace {

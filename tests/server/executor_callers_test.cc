@@ -9,7 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/execution/executor.h"
-#include "server/execution/retry_delay.h"
+#include "server/status/retry_delay.h"
 #include "tests/server/executor_fixture.h"
 
 namespace opmill {

@@ -16,7 +16,7 @@
 #include "kernels/operators/hardmax/hardmax_desc.h"
 #include "kernels/operators/reduction/reduction_desc.h"
 #include "server/execution/executor.h"
-#include "server/execution/retry_delay.h"
+#include "server/status/retry_delay.h"
 #include "tests/server/executor_fixture.h"
 
 namespace opmill {

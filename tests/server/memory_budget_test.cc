@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "server/execution/retry_delay.h"
+#include "server/status/retry_delay.h"
 
 namespace opmill {
 namespace {

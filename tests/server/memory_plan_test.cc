@@ -1,5 +1,6 @@
 #include "server/config/memory_plan.h"
 
+#include <algorithm>
 #include <string>
 
 #include "absl/status/status.h"
@@ -30,9 +31,11 @@ TEST(MemoryPlan, PartsAddUpOnAnyMachine) {
     EXPECT_EQ(plan->limit_bytes, host / 4 * 3);
     EXPECT_EQ(limits.memory_limit, plan->limit_bytes);
     EXPECT_EQ(plan->process_bytes + plan->kernel_bytes + plan->operator_bytes +
-                  plan->transport_bytes + plan->buffer_bytes,
+                  plan->inline_model_bytes + plan->transport_bytes + plan->buffer_bytes,
               plan->limit_bytes);
     EXPECT_GE(plan->live_kernels(), 32u);
+    EXPECT_EQ(limits.max_inline_model_bytes, plan->inline_model_bytes);
+    EXPECT_EQ(plan->inline_model_bytes, std::min(host / 64 * 3, kGibibyte));
     EXPECT_GE(plan->transport_bytes, 2 * limits.max_message_bytes);
     EXPECT_EQ(limits.max_bytes_in_flight, plan->buffer_bytes / 2);
     EXPECT_EQ(limits.max_scratch_bytes, plan->buffer_bytes / 4);
@@ -51,12 +54,24 @@ TEST(MemoryPlan, AGivenLimitAppliesAndTheOtherGetsTheRest) {
   EXPECT_EQ(scratch.max_bytes_in_flight, usable - 100 * kMebibyte);
 }
 
+TEST(MemoryPlan, ModelsOfCallersTakeWhatTheirLimitSays) {
+  Limits limits = {.max_inline_model_bytes = 3 * kGibibyte};
+  EXPECT_EQ(DivideMemory(64 * kGibibyte, limits)->inline_model_bytes, 3 * kGibibyte);
+  EXPECT_EQ(
+      Refusal({.memory_limit = kGibibyte, .max_inline_model_bytes = ~uint64_t{0}}),
+      "--max_inline_model_bytes is 18446744073709551615 (16777216.0TiB); it must be below the "
+      "--memory_limit of 1GiB.");
+  Limits none = {.max_inline_models = 0};
+  EXPECT_EQ(DivideMemory(64 * kGibibyte, none)->inline_model_bytes, 0u);
+}
+
 TEST(MemoryPlan, RefusesALimitSmallerThanItsParts) {
   EXPECT_EQ(
       Refusal({.memory_limit = 512 * kMebibyte}),
-      "--memory_limit is 512MiB; it must be at least 656MiB: 256MiB for the process and "
-      "--max_executions (16384), 64MiB for live kernels, 16MiB for compiled operators, 192MiB "
-      "for messages with a --max_message_bytes of 64MiB, and 128MiB for tensors.");
+      "--memory_limit is 512MiB; it must be at least 688MiB: 256MiB for the process and "
+      "--max_executions (16384), 64MiB for live kernels, 16MiB for compiled operators, 32MiB for "
+      "models that callers send, 192MiB for messages with a --max_message_bytes of 64MiB, and "
+      "128MiB for tensors.");
   EXPECT_THAT(Refusal({.memory_limit = kGibibyte, .max_message_bytes = kGibibyte}),
               StartsWith("--memory_limit is 1GiB; it must be at least "));
   EXPECT_THAT(Refusal({.memory_limit = kGibibyte, .max_executions = 1u << 20}),

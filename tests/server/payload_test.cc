@@ -376,6 +376,28 @@ TEST(Payload, IsTakenOutOfTheMessage) {
   EXPECT_EQ(ToChunk(split->chunks()[0]).data(), "0123456789");
 }
 
+TEST(Payload, TheFileOfAModelIsNotInTheHeaderAndOutlivesTheMessage) {
+  Random random(8);
+  const std::string large(2 << 20, 'm');
+  for (const PayloadKind kind : {PayloadKind::kChunks, PayloadKind::kInputs}) {
+    std::optional<OwnedPayload> file;
+    {
+      const auto split = SplitMessage::Split(
+          Sliced(random, Delimited(kModelFileField, "first") + Delimited(300, "header") +
+                             Delimited(kModelFileField, large)),
+          kind);
+      ASSERT_TRUE(split.ok());
+      EXPECT_EQ(split->header(), Delimited(300, "header"));
+      file = split->model_file();
+    }
+    ASSERT_TRUE(file.has_value());
+    std::string bytes(file->bytes.size(), '\0');
+    file->bytes.CopyTo(reinterpret_cast<std::byte*>(bytes.data()));
+    EXPECT_EQ(bytes, large);
+    EXPECT_FALSE(SplitMessage::Split(Sliced(random, Delimited(300, "")), kind)->model_file());
+  }
+}
+
 TEST(Payload, AcceptsAHeaderOfUpToOneMebibyte) {
   Random random(7);
   const auto split = [&random](size_t header_bytes) {

@@ -8,7 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/api/stream_state.h"
-#include "server/execution/retry_delay.h"
+#include "server/status/retry_delay.h"
 #include "tests/server/stream_state_fixture.h"
 
 namespace opmill {

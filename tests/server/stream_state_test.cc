@@ -169,6 +169,33 @@ TEST_F(StreamStateTest, FailsWhileABeginWaits) {
   EXPECT_EQ(Next(), "");
 }
 
+TEST_F(StreamStateTest, ABeginWaitsForItsProgram) {
+  for (const bool comes_first : {false, true}) {
+    Receive();
+    if (comes_first) state_.ProgramMade();
+    state_.MessageWaitsForProgram();
+    if (!comes_first) {
+      EXPECT_EQ(state_.StalledFor(absl::Seconds(1), At(5000)), Stall::kNone);
+      state_.RetryLater();  // only the program matters
+      EXPECT_EQ(Next(), "");
+      state_.ProgramMade();
+    }
+    EXPECT_EQ(Next(), "try the begin");
+    // From here on it waits for room like others.
+    EXPECT_TRUE(state_.MayWait(false, now_));
+    Handled();
+  }
+}
+
+TEST_F(StreamStateTest, FailsWhileABeginWaitsForItsProgram) {
+  Receive();
+  state_.MessageWaitsForProgram();
+  Fail(Error("gone"));
+  EXPECT_EQ(Next(), "finish: gone");
+  state_.ProgramMade();
+  EXPECT_EQ(Next(), "");
+}
+
 TEST_F(StreamStateTest, DoesNotKeepWhatBeginsWhileItFails) {
   Receive();
   ASSERT_EQ(state_.RoomFor(1), Room::kFree);

@@ -13,10 +13,10 @@ from . import aio
 from ._channel import Tls
 from ._execution import Execution
 from ._messages import CompiledOperator, ExecutionStatistics, ServerInfo, Statistics
-from ._models import Model, ModelInfo, ModelTensor
+from ._models import ModelInfo, ModelTensor, ServedModel
 from ._operators import AxisDirection, ReduceFunction, TopK
 from ._shared_memory import shared_empty
-from .client import Client, connect
+from .client import Client, Model, connect
 from .errors import (Cancelled, DeadlineExceeded, FailedPrecondition, Internal, InvalidArgument,
                      NotFound, OpMillError, PermissionDenied, ResourceExhausted, Unauthenticated,
                      Unavailable, Unimplemented)
@@ -27,6 +27,6 @@ __all__ = [
     "AxisDirection", "Cancelled", "Client", "CompiledOperator", "DeadlineExceeded", "Execution",
     "ExecutionStatistics", "FailedPrecondition", "Internal", "InvalidArgument", "Model",
     "ModelInfo", "ModelTensor", "NotFound", "OpMillError", "PermissionDenied", "ReduceFunction",
-    "ResourceExhausted", "ServerInfo", "Statistics", "Tls", "TopK", "Unauthenticated",
+    "ResourceExhausted", "ServedModel", "ServerInfo", "Statistics", "Tls", "TopK", "Unauthenticated",
     "Unavailable", "Unimplemented", "aio", "connect", "shared_empty",
 ]

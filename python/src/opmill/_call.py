@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from ._arguments import nearest
 from ._contract import OPERATORS, Choices, Message, OperatorDesc
 from ._element_types import ElementTypes, convert, data_type
+from ._model_files import ModelFile
 from ._names import FUNCTION_ALIASES
 from ._tensors import Tensor, arrays_of, tensor_of
 from .errors import InvalidArgument
@@ -51,6 +52,7 @@ class Prepared:
     dropped_axes: tuple[int, ...]  # of every output
     field: str = "operator"  # of requests: what `desc` is
     values: int = 0  # the number of inputs behind `tensors` that are part of `desc`
+    file: ModelFile | None = None  # of a model that the server may not have
 
     def finish(self, outputs: list[Array]) -> tuple[Array, ...]:
         return tuple(output.squeeze(self.dropped_axes) for output in outputs)

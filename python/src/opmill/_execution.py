@@ -15,7 +15,7 @@ from ._convert import to_dataclass
 from ._shared_memory import Segment
 from ._tensors import empty_output, writable_bytes
 from ._wire import Buffer, chunk_parts, field_head, join, split
-from .errors import Internal, InvalidArgument, from_status
+from .errors import Internal, InvalidArgument, OpMillError, from_status
 
 # 256 KiB to 4 MiB are equally fast; a smaller input is sent in one message.
 CHUNK_BYTES = 1 << 20
@@ -44,12 +44,31 @@ class Request:
         self._failure: BaseException | None = None
         self.total_bytes = sum(map(len, self.inputs))
         room = max(max_message_bytes - _MAX_HEADER_BYTES, 1024)
+        self._max_message_bytes = max_message_bytes
         self._chunk_bytes = min(CHUNK_BYTES, room)
-        self.is_small = self.total_bytes <= self._chunk_bytes
+        self._sends_file = False
+        file_bytes = len(prepared.file.bytes) if prepared.file else 0
+        self.is_small = (self.total_bytes <= self._chunk_bytes
+                         and self.total_bytes + file_bytes <= room)
+
+    def sends_file_after(self, error: OpMillError) -> bool:
+        """Whether the next attempt sends the file of the model, because this one did not."""
+        file = self._prepared.file
+        if file is None or self._sends_file or not file.is_needed(error, self._max_message_bytes):
+            return False
+        self._sends_file = True
+        return True
+
+    def file_has_arrived(self) -> None:
+        self._sends_file = False
+
+    def _file(self) -> dict[str, bytes]:
+        file = self._prepared.file
+        return {"model_file": file.bytes} if file and self._sends_file else {}
 
     def message(self) -> bytes:
         """The one request of Execute."""
-        request = ExecuteRequest(**self._fields, **self._priority)
+        request = ExecuteRequest(**self._fields, **self._priority, **self._file())
         parts: list[Buffer] = [request.SerializeToString()]
         for data in self.inputs:
             parts += [field_head(len(data)), data]
@@ -59,7 +78,7 @@ class Request:
         """For Execute, with the inputs in shared memory; the outputs too, if `target` is given."""
         outputs = target.ranges if target else ()
         values = [SharedMemoryRange()] * self._prepared.values
-        request = ExecuteRequest(**self._fields, **self._priority,
+        request = ExecuteRequest(**self._fields, **self._priority, **self._file(),
                                  shared_inputs=[*sources, *values], shared_outputs=outputs)
         message: bytes = request.SerializeToString()
         return message
@@ -69,7 +88,10 @@ class Request:
         number of bytes taken so far. `raise_failure` raises the exception of `sent`, which gRPC
         would drop."""
         begin = {**self._fields, **self._priority}
-        head = ExecuteStreamRequest(execution_id=1, begin=begin).SerializeToString()
+        head = ExecuteStreamRequest(execution_id=1, begin=begin, **self._file()).SerializeToString()
+        if self._sends_file:
+            yield head
+            head = ExecuteStreamRequest(execution_id=1).SerializeToString()
         taken = 0
         for index, data in enumerate(self.inputs):
             for offset in range(0, len(data), self._chunk_bytes):
@@ -91,7 +113,12 @@ class Request:
         return receiver.finish(self._prepared)
 
     def compile_message(self) -> Message:
-        return CompileOperatorRequest(**self._fields)
+        return CompileOperatorRequest(**self._fields, **self._file())
+
+    def key(self) -> bytes:
+        """Equal for requests whose outputs have the same sizes."""
+        key: bytes = CompileOperatorRequest(**self._fields).SerializeToString(deterministic=True)
+        return key
 
 
 def _level(feature_level: str | None) -> dict[str, int]:

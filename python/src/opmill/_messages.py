@@ -94,6 +94,10 @@ class ServerLimits:
     max_model_bytes: int
     # constants of a model for one set of input sizes
     max_model_constant_bytes: int
+    # memory of the models that callers have sent
+    max_inline_model_bytes: int
+    # 0: none is accepted
+    max_inline_models: int
     # of each caller; absent: only its fair share
     caller_limits: CallerLimits
 
@@ -227,6 +231,20 @@ class ModelStatistics:
 
 
 @dataclass(frozen=True)
+class InlineModelStatistics:
+    """The models that callers have sent."""
+
+    # kept
+    models: int
+    # that they take, including those that are dropped but still in use
+    bytes: int
+    # files read
+    reads: int
+    # models dropped to make room for others
+    evictions: int
+
+
+@dataclass(frozen=True)
 class Statistics:
     """The contract's GetStatisticsResponse."""
 
@@ -240,8 +258,10 @@ class Statistics:
     refused_requests: int
     # those that have had an execution
     callers: tuple[CallerStatistics, ...]
-    # of the repository, those used at least once
+    # Those used at least once, of the repository and of files that callers have sent, which are
+    # named by the first digits of their SHA-256.
     models: tuple[ModelStatistics, ...]
+    inline_models: InlineModelStatistics
 
 
 @dataclass(frozen=True)
@@ -323,6 +343,7 @@ MESSAGES = {
     "opmill.v1.DeviceStatistics": DeviceStatistics,
     "opmill.v1.CallerStatistics": CallerStatistics,
     "opmill.v1.ModelStatistics": ModelStatistics,
+    "opmill.v1.InlineModelStatistics": InlineModelStatistics,
     "opmill.v1.GetStatisticsResponse": Statistics,
     "opmill.v1.TensorDesc": TensorDesc,
     "opmill.v1.ModelTensor": ModelTensor,

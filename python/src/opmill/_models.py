@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
@@ -14,6 +14,7 @@ from ._call import Prepared
 from ._contract import DATA_TYPES, Message, ModelDesc
 from ._element_types import ElementTypes, convert, may_cast
 from ._execution import Execution
+from ._model_files import ModelFile
 from ._tensors import Tensor, array_of, tensor_of
 from .errors import InvalidArgument, NotFound
 
@@ -50,10 +51,15 @@ class ModelInfo:
     outputs: tuple[ModelTensor, ...]
 
 
-def infos_of(answer: Message) -> tuple[ModelInfo, ...]:
+def infos_of(messages: Iterable[Message]) -> tuple[ModelInfo, ...]:
     return tuple(ModelInfo(info.name, info.version, info.ready, info.reason,
                            tuple(map(_tensor_of, info.inputs)), tuple(map(_tensor_of, info.outputs)))
-                 for info in answer.models)
+                 for info in messages)
+
+
+def info_of_file(answer: Message, file: ModelFile) -> ModelInfo:
+    [info] = infos_of([answer.model])
+    return replace(info, name=file.name.removesuffix(".onnx"))
 
 
 def _tensor_of(message: Message) -> ModelTensor:
@@ -83,7 +89,7 @@ def find(infos: Iterable[ModelInfo], name: str, version: str) -> ModelInfo:
                    f'not "{version}".', field="model.version")
 
 
-class Model(Generic[ResultT]):
+class ServedModel(Generic[ResultT]):
     """A model of the server. A call takes its inputs by position or by name, and returns its
     outputs by name:
 
@@ -92,11 +98,12 @@ class Model(Generic[ResultT]):
 
     `timeout`, `priority` and `progress` are those of all calls."""
 
-    def __init__(self, info: ModelInfo, version: str,
-                 run: Callable[[Any, Options], ResultT]) -> None:
+    def __init__(self, info: ModelInfo, version: str, run: Callable[[Any, Options], ResultT],
+                 file: ModelFile | None = None) -> None:
         self._info = info
         self._version = version
         self._run = run
+        self._file = file
 
     @property
     def name(self) -> str:
@@ -117,15 +124,16 @@ class Model(Generic[ResultT]):
 
     def __repr__(self) -> str:
         takes, gives = (", ".join(map(str, each)) for each in (self.inputs, self.outputs))
-        return f"<opmill.Model {self.name} version {self.version}: {takes} -> {gives}>"
+        version = f" version {self.version}" if self.version else ""
+        return f"<opmill.Model {self.name}{version}: {takes} -> {gives}>"
 
     def __call__(self, /, *inputs: ArrayLike, **named: Any) -> ResultT:
         # An input that is named like an option is the input.
         names = [tensor.name for tensor in self.inputs]
         options = {name: named.pop(name) for name in _OPTIONS if name in named and name not in names}
         check_options(options)
-        return self._run(ModelCall(self._info, self._version, self._bind(names, inputs, named)),
-                         cast(Options, options))
+        call = ModelCall(self._info, self._version, self._bind(names, inputs, named), self._file)
+        return self._run(call, cast(Options, options))
 
     def _bind(self, names: list[str], inputs: Sequence[ArrayLike],
               named: Mapping[str, ArrayLike]) -> dict[str, ArrayLike]:
@@ -151,11 +159,13 @@ class ModelCall:
     info: ModelInfo
     version: str
     inputs: Mapping[str, ArrayLike]
+    file: ModelFile | None = None
 
     def prepare(self, types: ElementTypes, cast: DTypeLike | None) -> Prepared:
         """Inputs with a value come last, so that the positions of the others are those of what is
         sent."""
-        desc = ModelDesc(name=self.info.name, version=self.version)
+        desc = (ModelDesc(sha256=self.file.sha256) if self.file
+                else ModelDesc(name=self.info.name, version=self.version))
         tensors = []
         for expected in sorted(self.info.inputs, key=lambda tensor: tensor.needs_value):
             path = f"model.inputs[{len(desc.inputs)}].tensor"
@@ -166,7 +176,7 @@ class ModelCall:
             else:
                 tensors.append(tensor)
         return Prepared(desc, tensors, (), field="model",
-                        values=len(desc.inputs) - len(tensors))
+                        values=len(desc.inputs) - len(tensors), file=self.file)
 
     def result_of(self, execution: Execution) -> dict[str, Array]:
         return dict(zip(execution.names, execution.outputs))

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar, Unpack
 
@@ -23,13 +23,14 @@ from ._connect_failure import connect_failure
 from ._contract import HEALTH_CHECK, SERVICE, message
 from ._convert import to_dataclass
 from ._execution import Execution, Receiver, Request
-from ._models import Model, ModelCall, ModelInfo, infos_of
+from ._model_files import ModelFile, ModelSource
+from ._models import ModelCall, ModelInfo, ServedModel, info_of_file, infos_of
 from ._models import find as find_model
 from ._named_operators import named_call
 from ._operators import Operators, TopK
 from ._progress import reporting
 from ._retry import Attempts
-from .errors import OpMillError
+from .errors import NotFound, OpMillError
 
 _T = TypeVar("_T")
 
@@ -96,13 +97,13 @@ class Client(Operators[Coroutine[Any, Any, Array], Coroutine[Any, Any, TopK]]):
 
     @checked
     async def models(self, *, timeout: float | None = None) -> tuple[ModelInfo, ...]:
-        return infos_of(await self._unary("ListModels", None, timeout))
+        return infos_of((await self._unary("ListModels", None, timeout)).models)
 
     @checked
     async def model(self, name: str, version: str = "", *, timeout: float | None = None
-                    ) -> Model[Coroutine[Any, Any, dict[str, Array]]]:
+                    ) -> ServedModel[Coroutine[Any, Any, dict[str, Array]]]:
         info = find_model(await self.models(timeout=timeout), name, str(version))
-        return Model(info, str(version), self._run)
+        return ServedModel(info, str(version), self._run)
 
     @checked
     async def compile(self, operator: str, inputs: Sequence[ArrayLike],
@@ -121,6 +122,19 @@ class Client(Operators[Coroutine[Any, Any, Array], Coroutine[Any, Any, TopK]]):
 
     async def _run(self, call: Call | ModelCall, options: Options) -> Any:
         return call.result_of(await self._execute(call, options))
+
+    async def _describe(self, file: ModelFile, timeout: float | None) -> ModelInfo:
+        async def ask(*, sends_file: bool) -> Any:
+            request = file.describe_message(sends_file=sends_file)
+            return await self._unary("DescribeModel", request, timeout)
+
+        try:
+            answer = await ask(sends_file=False)
+        except NotFound as error:
+            if not file.is_needed(error, self._blocking._max_message_bytes):
+                raise
+            answer = await ask(sends_file=True)
+        return info_of_file(answer, file)
 
     async def _ask_limits(self) -> None:
         info = await self._unary("GetServerInfo", None, self._options.connect_timeout,
@@ -142,7 +156,8 @@ class Client(Operators[Coroutine[Any, Any, Array], Coroutine[Any, Any, TopK]]):
             return request.finish(receiver)
 
         with reporting(options.get("progress"), request.total_bytes) as sent:
-            result = await self._retry(attempt, timeout)
+            result = await self._retry(attempt, timeout,
+                                       sends_file_after=request.sends_file_after)
             sent(request.total_bytes)
         return result
 
@@ -180,13 +195,16 @@ class Client(Operators[Coroutine[Any, Any, Array], Coroutine[Any, Any, TopK]]):
         return self._options.timeout if timeout is None else timeout
 
     async def _retry(self, attempt: Callable[[float | None], Awaitable[_T]],
-                     timeout: float | None, max_attempts: int | None = None) -> _T:
+                     timeout: float | None, max_attempts: int | None = None,
+                     sends_file_after: Callable[[OpMillError], bool] = lambda error: False) -> _T:
         attempts = Attempts(max_attempts or self._options.max_attempts, timeout)
         while True:
             try:
                 with self._opmill_errors():
                     return await attempt(attempts.remaining())
             except OpMillError as error:
+                if sends_file_after(error):
+                    continue
                 delay = attempts.delay_after(error)
             with self._opmill_errors():
                 await self._wait(delay)
@@ -210,6 +228,24 @@ class Client(Operators[Coroutine[Any, Any, Array], Coroutine[Any, Any, TopK]]):
         with contextlib.suppress(grpc.RpcError):
             await self._channel.unary_unary(HEALTH_CHECK)(b"", timeout=seconds, wait_for_ready=True)
         await asyncio.sleep(max(until - time.monotonic(), 0))
+
+
+class Model(ServedModel[Coroutine[Any, Any, dict[str, Array]]]):
+    """Like opmill.Model: m = await opmill.aio.Model(c, "model.onnx")."""
+
+    @checked
+    def __init__(self, client: Client, file: ModelSource, *, timeout: float | None = None) -> None:
+        self._client = client
+        self._source = ModelFile(file)
+        self._timeout = timeout
+
+    def __await__(self) -> Generator[Any, None, Model]:
+        return self._open().__await__()
+
+    async def _open(self) -> Model:
+        info = await self._client._describe(self._source, self._timeout)
+        super().__init__(info, "", self._client._run, self._source)
+        return self
 
 
 class _Cancellation:

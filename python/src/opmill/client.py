@@ -24,7 +24,8 @@ from ._contract import HEALTH_CHECK, SERVICE, message
 from ._convert import to_dataclass
 from ._element_types import ElementTypes
 from ._execution import Execution, Receiver, Request
-from ._models import Model, ModelCall, ModelInfo, infos_of
+from ._model_files import ModelFile, ModelSource
+from ._models import ModelCall, ModelInfo, ServedModel, info_of_file, infos_of
 from ._models import find as find_model
 from ._named_operators import named_call
 from ._operators import Operators, TopK
@@ -32,7 +33,7 @@ from ._progress import reporting
 from ._retry import Attempts
 from ._shared_memory import (LEAST_BYTES, Segment, Segments, Unusable, find_shared,
                              is_possible, unusable)
-from .errors import FailedPrecondition, OpMillError, from_rpc_error
+from .errors import FailedPrecondition, NotFound, OpMillError, from_rpc_error
 
 _T = TypeVar("_T")
 
@@ -115,15 +116,15 @@ class Client(Operators[Array, TopK]):
     @checked
     def models(self, *, timeout: float | None = None) -> tuple[ModelInfo, ...]:
         """The models of the server's repository."""
-        return infos_of(self._unary("ListModels", None, timeout))
+        return infos_of(self._unary("ListModels", None, timeout).models)
 
     @checked
     def model(self, name: str, version: str = "", *,
-              timeout: float | None = None) -> Model[dict[str, Array]]:
+              timeout: float | None = None) -> ServedModel[dict[str, Array]]:
         """The model of this name, to be called with arrays. An empty version is the highest that
         is served, at each call. Raises NotFound."""
         info = find_model(self.models(timeout=timeout), name, str(version))
-        return Model(info, str(version), self._run)
+        return ServedModel(info, str(version), self._run)
 
     @checked
     def compile(self, operator: str, inputs: Sequence[ArrayLike],
@@ -181,7 +182,7 @@ class Client(Operators[Array, TopK]):
                     request.raise_failure()
                 return request.finish(receiver)
 
-            result = self._retry(attempt, timeout)
+            result = self._retry(attempt, timeout, sends_file_after=request.sends_file_after)
             if request.is_small:
                 sent(request.total_bytes)
             return result
@@ -217,16 +218,28 @@ class Client(Operators[Array, TopK]):
             return request.finish(receiver)
 
     def _sizes_of_outputs(self, request: Request, timeout: float | None) -> list[int]:
-        message = request.compile_message()
-        key = message.SerializeToString(deterministic=True)
+        key = request.key()
         sizes = self._output_sizes.get(key)  # another thread may clear them at any time
         if sizes is None:
-            answer = self._unary("CompileOperator", message, timeout, max_attempts=1)
+            answer = self._unary("CompileOperator", request.compile_message(), timeout, max_attempts=1)
+            request.file_has_arrived()
             sizes = list(answer.output_bytes)
             if len(self._output_sizes) >= _MAX_KNOWN_OPERATORS:
                 self._output_sizes.clear()
             self._output_sizes[key] = sizes
         return sizes
+
+    def _describe(self, file: ModelFile, timeout: float | None) -> ModelInfo:
+        def ask(*, sends_file: bool) -> Any:
+            return self._unary("DescribeModel", file.describe_message(sends_file=sends_file), timeout)
+
+        try:
+            answer = ask(sends_file=False)
+        except NotFound as error:
+            if not file.is_needed(error, self._max_message_bytes):
+                raise
+            answer = ask(sends_file=True)
+        return info_of_file(answer, file)
 
     def _ask_limits(self) -> None:
         info = self._unary("GetServerInfo", None, self._options.connect_timeout, max_attempts=1)
@@ -251,7 +264,8 @@ class Client(Operators[Array, TopK]):
                            max_attempts)
 
     def _retry(self, attempt: Callable[[float | None], _T], timeout: float | None,
-               max_attempts: int | None = None) -> _T:
+               max_attempts: int | None = None,
+               sends_file_after: Callable[[OpMillError], bool] = lambda error: False) -> _T:
         attempts = Attempts(max_attempts or self._options.max_attempts,
                             self._options.timeout if timeout is None else timeout)
         while True:
@@ -259,6 +273,8 @@ class Client(Operators[Array, TopK]):
                 with self._opmill_errors():
                     return attempt(attempts.remaining())
             except OpMillError as error:
+                if sends_file_after(error):
+                    continue
                 delay = attempts.delay_after(error)
             self._wait(delay)
 
@@ -289,6 +305,21 @@ class Client(Operators[Array, TopK]):
             self._channel.unary_unary(HEALTH_CHECK)(b"", seconds, wait_for_ready=True)
         if self._finalize.alive:
             time.sleep(max(until - time.monotonic(), 0))
+
+
+class Model(ServedModel[dict[str, Array]]):
+    """An ONNX file, given by its path or as bytes, that the server computes:
+
+        m = opmill.Model(c, "model.onnx")
+        y = m(x)["y"]
+
+    The server gets the file only if it does not have it. It keeps files that callers have sent as
+    long as it has room, and gets them again if necessary."""
+
+    @checked
+    def __init__(self, client: Client, file: ModelSource, *, timeout: float | None = None) -> None:
+        source = ModelFile(file)
+        super().__init__(client._describe(source, timeout), "", client._run, source)
 
 
 def _close(owner: int, channel: grpc.Channel, segments: Segments) -> None:

@@ -1,4 +1,4 @@
-#include "server/execution/retry_delay.h"
+#include "server/status/retry_delay.h"
 
 #include <cstdint>
 #include <string>

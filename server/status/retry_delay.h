@@ -1,6 +1,6 @@
 // Errors after which a retry may succeed.
-#ifndef OPMILL_SERVER_EXECUTION_RETRY_DELAY_H_
-#define OPMILL_SERVER_EXECUTION_RETRY_DELAY_H_
+#ifndef OPMILL_SERVER_STATUS_RETRY_DELAY_H_
+#define OPMILL_SERVER_STATUS_RETRY_DELAY_H_
 
 #include <optional>
 
@@ -16,4 +16,4 @@ inline bool IsRetryable(const absl::Status& status) { return RetryDelayOf(status
 
 }  // namespace opmill
 
-#endif  // OPMILL_SERVER_EXECUTION_RETRY_DELAY_H_
+#endif  // OPMILL_SERVER_STATUS_RETRY_DELAY_H_

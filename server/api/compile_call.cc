@@ -1,0 +1,131 @@
+#include "server/api/compile_call.h"
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "opmill/v1/service.pb.h"
+#include "proto/duration.h"
+#include "proto/payload.h"
+#include "proto/stack_message.h"
+#include "server/api/call_context.h"
+#include "server/api/grpc_status.h"
+#include "server/api/model_messages.h"
+#include "server/api/out_of_memory.h"
+#include "server/api/request_decoder.h"
+#include "server/observe/log.h"
+
+namespace opmill {
+namespace {
+
+void EncodeCompiled(const ExecutionRequest& request, const CachedOperator& found,
+                    v1::CompileOperatorResponse& to) {
+  const std::vector<TensorDesc> outputs = request.OutputTensors();
+  for (const TensorDesc& output : outputs) to.add_output_bytes(SpannedBytes(output));
+  if (request.model == nullptr) {
+    to.set_key(OperatorKey(*request.desc()));
+    for (const TensorDesc& output : outputs) EncodeTensor(output, *to.add_outputs());
+  } else {
+    EncodeOutputs(*request.model, outputs, to);
+  }
+  uint64_t input_bytes = 0;
+  const std::vector<TensorDesc>& inputs = InputsOf(request);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const uint32_t place = ProgramInputOf(request, static_cast<uint32_t>(i));
+    const bool is_sent = place != RequestedModel::kInProgram;
+    to.add_each_input_bytes(is_sent ? SpannedBytes(inputs[i]) : 0);
+    input_bytes += is_sent ? SpannedBytes(inputs[i]) : 0;
+  }
+  to.set_input_bytes(input_bytes);
+  to.set_scratch_bytes(found.compiled->cost().scratch_bytes);
+  to.set_was_cached(found.was_cached);
+  EncodeDuration(found.duration, *to.mutable_compile_duration());
+}
+
+}  // namespace
+
+CompileCall* CompileCall::Start(const ServiceParts& parts, grpc::CallbackServerContext& context,
+                                RequestOrigin origin, const grpc::ByteBuffer& request,
+                                grpc::ByteBuffer& response) {
+  auto* const call = new CompileCall(parts, std::move(origin), DeadlineOf(context), response);
+  parts.open_calls.Add(*call);
+  if (const absl::Status fits = CheckMetadata(context); fits.ok()) {
+    call->Begin(request);
+  } else {
+    call->Refuse(fits);
+  }
+  return call;
+}
+
+CompileCall::CompileCall(const ServiceParts& parts, RequestOrigin origin, absl::Time deadline,
+                         grpc::ByteBuffer& response)
+    : parts_(parts),
+      response_(response),
+      wanted_(parts.models),
+      request_{.origin = std::move(origin), .deadline = deadline} {}
+
+void CompileCall::Begin(const grpc::ByteBuffer& request) {
+  const absl::Status decoded = CatchOutOfMemory([&] { return Decode(request); });
+  if (!decoded.ok()) {
+    Refuse(decoded);
+  } else if (request_.has_program()) {
+    Compile();
+  } else {
+    wanted_.Make(parts_.executor, request_, [this](const absl::Status& made) {
+      if (made.ok()) {
+        Compile();
+      } else {
+        Refuse(made);
+      }
+    });
+  }
+}
+
+absl::Status CompileCall::Decode(const grpc::ByteBuffer& request) {
+  ASSIGN_OR_RETURN(const SplitMessage message, SplitMessage::Split(request, PayloadKind::kInputs));
+  StackMessage<v1::CompileOperatorRequest> header;
+  if (!header->ParseFromString(message.header())) return NotAProtobuf("CompileOperatorRequest");
+  return wanted_.Decode(*header, message.model_file(), request_);
+}
+
+void CompileCall::Compile() {
+  const absl::Status posted = parts_.executor.Compile(
+      request_.op.has_value() ? ProgramOf(*request_.op) : *request_.program, request_.deadline,
+      cancelled_, [this](const absl::StatusOr<CachedOperator>& found) { Compiled(found); });
+  if (!posted.ok()) Refuse(posted);
+}
+
+void CompileCall::Compiled(const absl::StatusOr<CachedOperator>& found) {
+  if (!found.ok()) {
+    Refuse(found.status());
+    return;
+  }
+  v1::CompileOperatorResponse response;
+  EncodeCompiled(request_, *found, response);
+  response_ = JoinChunks(response, {});
+  {
+    LogLine line(LogLevel::kInfo, "compile");
+    request_.origin.AddTo(line);
+    line.Add("operator", request_.description())
+        .Add(absl::OkStatus())
+        .Add("compile", found->duration);
+  }
+  Finish(grpc::Status::OK);
+}
+
+void CompileCall::Refuse(const absl::Status& why) {
+  parts_.executor.Refuse(request_.origin, request_.desc(), why);
+  Finish(ToGrpcStatus(why));
+}
+
+void CompileCall::Abort(const absl::Status& why) {
+  *cancelled_ = true;
+  wanted_.Cancel(why);
+}
+
+void CompileCall::OnDone() {
+  parts_.open_calls.Remove(*this);
+  delete this;
+}
+
+}  // namespace opmill

@@ -54,6 +54,17 @@ std::optional<Tensor> TensorOf(const Attribute& attribute) {
   return std::nullopt;
 }
 
+// What has no meaning, or only one, in opset 7. Of operators that broadcast along an `axis`, that
+// attribute stays, and is refused.
+void DropOldAttributes(Node& node) {
+  node.attributes.erase("broadcast");
+  node.attributes.erase("consumed_inputs");
+  if (node.op != "BatchNormalization" && node.op != "Dropout") return;
+  const auto is_test = node.attributes.extract("is_test");
+  const bool computes = !is_test.empty() && is_test.mapped() == Attribute(int64_t{1});
+  if (!computes && node.op == "BatchNormalization") node.attributes["training_mode"] = int64_t{1};
+}
+
 }  // namespace
 
 void MakeCanonical(Node& node,
@@ -88,6 +99,7 @@ void MakeCanonical(Node& node,
   if (node.op == "Split" && (node.inputs.size() < 2 || node.inputs[1] == kNoValue)) {
     node.attributes.try_emplace("num_outputs", static_cast<int64_t>(node.outputs.size()));
   }
+  if (node.opset < 7) DropOldAttributes(node);
   if (node.op == "Scatter") node.op = "ScatterElements";
   // Until opset 12 they worked on all dimensions from `axis` on.
   if (node.opset < 13 &&

@@ -190,6 +190,13 @@ Expanded ExpandMean(NodeReader& node, Builder& build) {
   return {{build.Add("Div", {sum, ScalarLike(build, sum, count)})}};
 }
 
+// A slope of one dimension was of the channels until opset 6.
+Expanded ExpandPRelu(NodeReader& node, Builder& build) {
+  if (node.node().opset > 6 || node.rank(0) < 3 || node.rank(1) != 1) return std::nullopt;
+  const std::vector<ValueId> inputs = node.node().inputs;
+  return {{build.Add("PRelu", {inputs[0], PerChannel(build, inputs[1], node.rank(0))})}};
+}
+
 Expanded ExpandPow(NodeReader& node, Builder& build) {
   const ElementType type = node.element(0);
   if (!node.ok()) return std::nullopt;

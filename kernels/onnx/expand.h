@@ -26,6 +26,7 @@ Expanded ExpandCastLike(NodeReader& node, Builder& build);
 Expanded ExpandClip(NodeReader& node, Builder& build);
 Expanded ExpandGelu(NodeReader& node, Builder& build);
 Expanded ExpandMean(NodeReader& node, Builder& build);
+Expanded ExpandPRelu(NodeReader& node, Builder& build);  // of opset 6
 Expanded ExpandPow(NodeReader& node, Builder& build);
 Expanded ExpandVariadic(NodeReader& node, Builder& build);  // Max, Min, Sum
 

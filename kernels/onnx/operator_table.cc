@@ -154,7 +154,7 @@ constexpr OperatorRow kRows[] = {
     {"NonZero", 1, 1, {}, InferNonZero, nullptr, FoldNonZero, nullptr, {}, 0b1},
     {"Not", 1, 1, {}, InferTruth, nullptr, nullptr, LowerElementWise, "logical_not"},
     Binary("Or", "logical_or", InferCompare),
-    Binary("PRelu", "parameterized_relu"),
+    {"PRelu", 2, 2, {}, InferBinary, ExpandPRelu, nullptr, LowerElementWise, "parameterized_relu"},
     {"Pad", 2, 4, "mode", InferPad, nullptr, FoldPad, LowerPad, {}, 0b1010},
     {"Pow", 2, 2, {}, InferBinary, ExpandPow, nullptr, LowerElementWise, "pow"},
     {"Range", 3, 3, {}, InferRange, nullptr, FoldRange, nullptr, {}, 0b111},

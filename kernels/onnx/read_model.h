@@ -12,7 +12,7 @@
 
 namespace opmill::onnx {
 
-inline constexpr int64_t kOldestOpset = 7;
+inline constexpr int64_t kOldestOpset = 6;
 inline constexpr int64_t kNewestOpset =
     28;  // since 23, supported operators have only got more types
 

@@ -51,8 +51,8 @@ TEST(ReadModel, RefusesWhatIsNoModel) {
 }
 
 TEST(ReadModel, RefusesOpsetsThatItDoesNotKnow) {
-  EXPECT_EQ(RefusalOf(kRelu, 6), "The model has opset 6; supported are 7 to 28.");
-  EXPECT_EQ(RefusalOf(kRelu, 99), "The model has opset 99; supported are 7 to 28.");
+  EXPECT_EQ(RefusalOf(kRelu, 5), "The model has opset 5; supported are 6 to 28.");
+  EXPECT_EQ(RefusalOf(kRelu, 99), "The model has opset 99; supported are 6 to 28.");
 }
 
 TEST(ReadModel, NamesNodeAndInputOfAnUnknownName) {

@@ -199,6 +199,29 @@ TEST(Specialize, NormalizationBecomesPartOfAConvolution) {
   EXPECT_EQ(at(2, 1), -2);  // -1 - 1
 }
 
+TEST(Specialize, ReadsOpset6AsItWas) {
+  const std::string x = InputText("x", {2, 3, 4, 5});
+  const absl::StatusOr<Graph> slopes = Specialized(
+      x + InputText("slope", {3}) + NodeText("PRelu", "x,slope", "y") + OutputText("y"), 6);
+  ASSERT_TRUE(slopes.ok()) << slopes.status();
+  ASSERT_EQ(OperatorsOf(*slopes), "Reshape, PRelu");
+  EXPECT_EQ(slopes->values[slopes->nodes[0].outputs[0]].type.sizes, (Sizes{3, 1, 1}));
+
+  const std::string sum = InputText("b", {5}) + OutputText("y");
+  EXPECT_TRUE(Specialized(x + sum + NodeText("Add", "x,b", "y", IntText("broadcast", 1)), 6).ok());
+  EXPECT_THAT(
+      Specialized(x + sum + NodeText("Add", "x,b", "y", IntText("axis", 3)), 6).status().message(),
+      HasSubstr("axis"));
+
+  const std::string channels = InputText("s", {3}) + OutputText("y");
+  const auto normalize = [&](absl::string_view more) {
+    return Specialized(x + channels + NodeText("BatchNormalization", "x,s,s,s,s", "y", more), 6)
+        .status();
+  };
+  EXPECT_TRUE(normalize(IntText("is_test", 1)).ok());
+  EXPECT_THAT(normalize("").message(), HasSubstr("training is not supported"));
+}
+
 TEST(Specialize, AResultThatIsReadElsewhereIsNotScaled) {
   const absl::StatusOr<Graph> graph =
       Specialized(InputText("x", {1, 1, 4}) +

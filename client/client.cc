@@ -152,6 +152,25 @@ absl::StatusOr<v1::ListModelsResponse> Client::ListModels(const std::string& nam
   return connection_->Call(&v1::OperatorService::Stub::ListModels, request);
 }
 
+absl::StatusOr<v1::ModelInfo> Client::DescribeModel(const std::string& sha256,
+                                                    const std::string& file) {
+  v1::DescribeModelRequest request;
+  request.mutable_model()->set_sha256(sha256);
+  auto described = connection_->Call(&v1::OperatorService::Stub::DescribeModel, request);
+  if (ReasonOf(described.status()) == "MODEL_FILE_NEEDED") {
+    ASSIGN_OR_RETURN(const size_t most, MaxMessageBytes(connection_->options.timeout));
+    if (file.size() > most - kHeaderBytes) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "The file has ", file.size(), " bytes; messages to the server may have ", most,
+          " (max_message_bytes). Put it into the server's model repository, or raise that limit."));
+    }
+    request.set_model_file(file);
+    described = connection_->Call(&v1::OperatorService::Stub::DescribeModel, request);
+  }
+  if (!described.ok()) return described.status();
+  return std::move(*described->mutable_model());
+}
+
 absl::StatusOr<v1::CompileOperatorResponse> Client::Compile(
     const Computation& computation, std::optional<v1::FeatureLevel> feature_level) {
   v1::CompileOperatorRequest request;

@@ -239,15 +239,17 @@ const Verb& RunVerb() {
           "  opmill run add     --input a.npy --input b.npy --output c.npy\n"
           "  opmill run hardmax x.npz:w --axes 0,2 --cast float32 --output y.npz\n"
           "  cat x.npy | opmill run argmax - --axes 1 --output - >y.npy\n\n"
-          "MODEL is a model of the server (`opmill models` lists them). Its inputs are "
-          "--input NAME=FILE,\n"
+          "MODEL is a model of the server (`opmill models` lists them), or an ONNX file, which "
+          "the\n"
+          "server gets and keeps for a while. Its inputs are --input NAME=FILE,\n"
           "all of them; --cast TYPE converts those that the model takes in this type. --output is "
           "a\n"
           "folder, a pattern or an archive, in which each output has its name, or NAME=FILE, once "
           "for\n"
           "each output that is to be written.\n\n"
           "  opmill run scale --input x=x.npy --input offset=o.npy --output out/\n"
-          "  opmill run scale --input x=x.npy --input offset=o.npy --output y=y.npy\n"),
+          "  opmill run scale --input x=x.npy --input offset=o.npy --output y=y.npy\n"
+          "  opmill run model.onnx --input x=x.npy\n"),
       .flags = WithCommonFlags(OperatorFlags(
           {{"input",
             "FILE",

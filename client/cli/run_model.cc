@@ -1,5 +1,6 @@
 #include "client/cli/run_model.h"
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -16,11 +17,13 @@
 #include "client/cli/operator_flags.h"
 #include "client/cli/output_plan.h"
 #include "client/cli/run_report.h"
+#include "client/mapped_file.h"
 #include "client/model_call.h"
 #include "client/names.h"
 #include "kernels/base/errors.h"
 #include "kernels/base/excerpt.h"
 #include "kernels/base/nearest.h"
+#include "kernels/base/sha256.h"
 
 namespace opmill {
 namespace {
@@ -64,15 +67,36 @@ ModelFlags ReadModelFlags(FlagReader& flags) {
   for (const Flag& flag : others) {
     if (line.Get(flag.name)) flags.Fail(flag.name, "It is of operators only.");
   }
+  if (IsFile(run.name) && !run.version.empty()) {
+    flags.Fail("model_version", "It is of models of the server; files have no versions.");
+  }
   run.cast = flags.Named("cast", &ParseDataType, v1::DATA_TYPE_UNSPECIFIED);
   run.execution.priority = ReadPriority(flags);
   RefuseJsonBesideResult(flags);
   return run;
 }
 
+bool IsFile(absl::string_view name) { return absl::EndsWith(name, ".onnx"); }
+
+// A model of the server, or that of a file, which has its SHA-256.
+struct WantedModel {
+  v1::ModelInfo info;
+  std::string sha256 = {};
+};
+
+absl::StatusOr<WantedModel> SendFile(Client& client, const std::string& path) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<const MappedFile> file, MappedFile::Open(path));
+  const std::string bytes(reinterpret_cast<const char*>(file->bytes().data()),
+                          file->bytes().size());
+  WantedModel model = {.info = {}, .sha256 = Sha256Hex(bytes)};
+  ASSIGN_OR_RETURN(model.info, client.DescribeModel(model.sha256, bytes));
+  model.info.set_name(path);  // for messages
+  return model;
+}
+
 // Of the newest version that is served, if `version` is empty.
-absl::StatusOr<v1::ModelInfo> FindModel(Client& client, const std::string& name,
-                                        const std::string& version) {
+absl::StatusOr<WantedModel> FindModel(Client& client, const std::string& name,
+                                      const std::string& version) {
   ASSIGN_OR_RETURN(const v1::ListModelsResponse listed, client.ListModels());
   std::vector<std::string> names = OperatorNames();
   const v1::ModelInfo* newest = nullptr;
@@ -80,7 +104,7 @@ absl::StatusOr<v1::ModelInfo> FindModel(Client& client, const std::string& name,
   for (const v1::ModelInfo& model : listed.models()) {
     names.push_back(model.name());
     if (model.name() != name) continue;
-    if (model.ready() && model.version() == version) return model;
+    if (model.ready() && model.version() == version) return WantedModel{model};
     if (model.ready()) versions.push_back(model.version());
     if (model.ready() || versions.empty()) newest = &model;
   }
@@ -88,7 +112,7 @@ absl::StatusOr<v1::ModelInfo> FindModel(Client& client, const std::string& name,
     return absl::NotFoundError(
         absl::StrCat("The model ", name, " is not served: ", newest->reason()));
   }
-  if (newest != nullptr && version.empty()) return *newest;
+  if (newest != nullptr && version.empty()) return WantedModel{*newest};
   if (newest != nullptr) {
     return absl::NotFoundError(
         absl::StrCat("The model ", name, " has the version", versions.size() > 1 ? "s " : " ",
@@ -180,10 +204,14 @@ absl::StatusOr<std::vector<OutputTarget>> TargetsOf(const v1::ModelInfo& model,
 }
 
 // The job, from what the server says of the model.
-absl::StatusOr<Job> MakeJob(const v1::ModelInfo& model, const ModelFlags& run,
+absl::StatusOr<Job> MakeJob(const WantedModel& model, const ModelFlags& run,
                             std::vector<OutputTarget> targets) {
-  ASSIGN_OR_RETURN(std::vector<NamedInput> inputs, Load(model, run));
-  ASSIGN_OR_RETURN(ModelCall call, DescribeCall(model, run.version, std::move(inputs)));
+  ASSIGN_OR_RETURN(std::vector<NamedInput> inputs, Load(model.info, run));
+  ASSIGN_OR_RETURN(ModelCall call, DescribeCall(model.info, run.version, std::move(inputs)));
+  if (!model.sha256.empty()) {
+    call.desc.clear_name();
+    call.desc.set_sha256(model.sha256);
+  }
   Job job = {.targets = std::move(targets), .shows_progress = true};
   for (size_t i = 0; i < call.inputs.size(); ++i) {
     const std::string& name = call.desc.inputs(static_cast<int>(i)).name();
@@ -198,8 +226,8 @@ absl::StatusOr<Job> MakeJob(const v1::ModelInfo& model, const ModelFlags& run,
 }  // namespace
 
 bool NamesModel(const CommandLine& line) {
-  return line.argument().has_value() && FindOperatorName(*line.argument()) == nullptr &&
-         absl::c_any_of(line.GetAll("input"), &NamedFileIn);
+  if (!line.argument().has_value() || FindOperatorName(*line.argument()) != nullptr) return false;
+  return IsFile(*line.argument()) || absl::c_any_of(line.GetAll("input"), &NamedFileIn);
 }
 
 int RunModel(const CommandLine& line) {
@@ -209,13 +237,14 @@ int RunModel(const CommandLine& line) {
   int exit_code = kDone;
   std::optional<Client> client = ConnectOrExplain(flags, exit_code);
   if (!client) return exit_code;
-  const absl::StatusOr<v1::ModelInfo> model = FindModel(*client, run.name, run.version);
+  const absl::StatusOr<WantedModel> model =
+      IsFile(run.name) ? SendFile(*client, run.name) : FindModel(*client, run.name, run.version);
   if (!model.ok()) return Fail(model.status());
   std::vector<std::string> names;
   for (const NamedFile& input : run.inputs) names.push_back(input.name);
-  const absl::Status named = CheckInputNames(*model, names);
+  const absl::Status named = CheckInputNames(model->info, names);
   if (!named.ok()) return BadCommandLine(line, named);
-  absl::StatusOr<std::vector<OutputTarget>> targets = TargetsOf(*model, line);
+  absl::StatusOr<std::vector<OutputTarget>> targets = TargetsOf(model->info, line);
   if (!targets.ok()) return BadCommandLine(line, targets.status());
   absl::StatusOr<Job> job = MakeJob(*model, run, *std::move(targets));
   if (!job.ok()) return Fail(job.status());

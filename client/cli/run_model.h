@@ -6,8 +6,8 @@
 
 namespace opmill {
 
-// Whether the command line runs a model: its name is not that of an operator, and its inputs have
-// names.
+// Whether the command line runs a model: what it names is not an operator, and is an ONNX file or
+// has inputs with names.
 bool NamesModel(const CommandLine& line);
 int RunModel(const CommandLine& line);
 

@@ -102,6 +102,21 @@ class ModelCommands(unittest.TestCase):
                           for output in printed["outputs"]],
                          [("y", "float32", [3, 8]), ("positive", "bool", [4, 6]), ("total", "float32", [])])
 
+    def test_a_file(self):
+        (self.folder / "made.onnx").write_bytes(onnx_model.made_model())
+        inputs = [f"--input={name}={name}.npy" for name in self.feeds]
+        for _ in range(2):  # the second time the server has the file
+            self.opmill("run", "made.onnx", *inputs, "--output=out/")
+            for name in self.wanted:
+                self.check(name, f"out/{name}.npy")
+        statistics = json.loads(self.opmill("stats", "--json"))
+        self.assertEqual(statistics["inline_models"]["reads"], "1")
+        self.assertIn("It is of models of the server; files have no versions.",
+                      self.opmill("run", "made.onnx", *inputs, "--model_version=1", code=2))
+        self.assertIn("none.onnx", self.opmill("run", "none.onnx", *inputs, code=1))
+        (self.folder / "bad.onnx").write_bytes(b"no model")
+        self.assertIn("is not an ONNX model", self.opmill("run", "bad.onnx", *inputs, code=1))
+
     def test_orders_and_types_of_files(self):
         np.save(self.folder / "fortran.npy", np.asfortranarray(self.feeds["x"]))
         np.save(self.folder / "wide.npy", self.feeds["x"].astype(np.float64))

@@ -40,6 +40,8 @@ std::optional<NamedFile> NamedFileIn(const std::string& word) {
   return NamedFile{word.substr(0, equals), word.substr(equals + 1)};
 }
 
+bool IsFile(absl::string_view name) { return absl::EndsWith(name, ".onnx"); }
+
 struct ModelFlags {
   std::string name;
   std::string version;
@@ -75,8 +77,6 @@ ModelFlags ReadModelFlags(FlagReader& flags) {
   RefuseJsonBesideResult(flags);
   return run;
 }
-
-bool IsFile(absl::string_view name) { return absl::EndsWith(name, ".onnx"); }
 
 // A model of the server, or that of a file, which has its SHA-256.
 struct WantedModel {

@@ -61,7 +61,8 @@ void DropOldAttributes(Node& node) {
   node.attributes.erase("consumed_inputs");
   if (node.op != "BatchNormalization" && node.op != "Dropout") return;
   const auto is_test = node.attributes.extract("is_test");
-  const bool computes = !is_test.empty() && is_test.mapped() == Attribute(int64_t{1});
+  const auto* const value = is_test.empty() ? nullptr : std::get_if<int64_t>(&is_test.mapped());
+  const bool computes = value != nullptr && *value == 1;
   if (!computes && node.op == "BatchNormalization") node.attributes["training_mode"] = int64_t{1};
 }
 

@@ -1,5 +1,5 @@
 // Messages whose tensor bytes protobuf never touches. Field 100 of our messages contains them,
-// either as TensorChunks or as plain bytes, and field 101 the file of a model; all other fields are
+// either as TensorChunks or as plain bytes, and field 102 the file of a model; all other fields are
 // small and handled by protobuf. An
 // incoming message is split into the small fields, which protobuf parses, and views of the tensor
 // bytes in place. An outgoing message consists of the small fields, and slices of memory that is
@@ -26,7 +26,7 @@ namespace opmill {
 
 inline constexpr uint32_t kPayloadField = 100;
 // The file of a model, which is as large as tensors are.
-inline constexpr uint32_t kModelFileField = 101;
+inline constexpr uint32_t kModelFileField = 102;
 // The limit on the fields that are not tensor bytes; a descriptor takes a few hundred bytes.
 inline constexpr size_t kMaxHeaderBytes = size_t{1} << 20;
 // Views take memory too, and empty chunks cost their sender nothing.
@@ -89,7 +89,7 @@ class SplitMessage {
   // kInference: the `contents` messages of each of `inputs`; the header has the inputs without
   // them.
   const std::vector<std::vector<Payload>>& contents() const { return contents_; }
-  // Not kInference: field 101; nullopt without it.
+  // Not kInference: field 102; nullopt without it.
   std::optional<OwnedPayload> model_file() const {
     if (!model_file_.has_value()) return std::nullopt;
     return OwnedPayload{*model_file_, bytes_};

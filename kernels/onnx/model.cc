@@ -170,7 +170,10 @@ absl::StatusOr<std::shared_ptr<const ModelProgram>> Model::ProgramFor(
   const absl::MutexLock lock(&mutex_);
   programs_.emplace_front(std::move(key), program);
   if (programs_.size() > limits_.programs) programs_.pop_back();
-  memory_bytes_ = CountBytes();
+  for (memory_bytes_ = CountBytes(); memory_bytes_ > limits_.kept_bytes && programs_.size() > 1;) {
+    programs_.pop_back();
+    memory_bytes_ = CountBytes();
+  }
   return program;
 }
 

@@ -27,7 +27,8 @@ struct ModelLimits {
   ReadLimits read;
   uint64_t constant_bytes = uint64_t{4} << 30;  // of a program, also of those that are computed
   size_t programs = 16;                         // kept, for different sizes
-  bool is_batched = false;                      // as in OperatorDesc
+  uint64_t kept_bytes = ~uint64_t{0};  // of the graph and all programs; one program is kept anyway
+  bool is_batched = false;             // as in OperatorDesc
 };
 
 struct ModelTensor {

@@ -61,6 +61,7 @@ absl::Status ModelFinder::FindByContent(const v1::ModelDesc& desc) {
 
 void ModelFinder::Read(Executor& executor, RequestOrigin& origin, absl::Time deadline,
                        const Done& done) {
+  const void* const id = file_->owner.get();
   const auto read = [models = &sources_.inline_models, sha256 = sha256_, file = *std::move(file_)] {
     try {
       return models->Read(sha256, file.bytes);
@@ -76,9 +77,7 @@ void ModelFinder::Read(Executor& executor, RequestOrigin& origin, absl::Time dea
     done(is_fault_of_file ? WithField(model.status(), kFile) : model.status());
   };
   Await(
-      [&] {
-        return sources_.programs.Read(sha256_, read, executor.AccountOf(origin), deadline, found);
-      },
+      [&] { return sources_.programs.Read(id, read, executor.AccountOf(origin), deadline, found); },
       done);
 }
 
@@ -88,7 +87,7 @@ void ModelFinder::Await(Begin begin, const Done& done) {
   const std::shared_ptr<PendingWork> pending = pending_;
   const absl::StatusOr<std::shared_ptr<ModelPrograms::Wait>> wait = begin();
   if (wait.ok()) {
-    pending->Set(programs, *wait);
+    pending->Add(programs, *wait);
   } else {
     done(wait.status());
   }

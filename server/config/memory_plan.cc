@@ -19,7 +19,6 @@ constexpr uint64_t kLeastKernelBytes = 64 * kMebibyte;
 constexpr uint64_t kMostKernelBytes = 1024 * kMebibyte;
 constexpr uint64_t kLeastOperatorBytes = 8 * kMebibyte;
 constexpr uint64_t kMostOperatorBytes = 256 * kMebibyte;
-constexpr uint64_t kLeastInlineModelBytes = 32 * kMebibyte;
 constexpr uint64_t kMostInlineModelBytes = 1024 * kMebibyte;
 // Two of the longest messages may arrive, in addition to what streams send ahead.
 constexpr uint64_t kStreamsAheadBytes = 64 * kMebibyte;
@@ -40,32 +39,37 @@ absl::StatusOr<MemoryPlan> DivideMemory(uint64_t host_bytes, Limits& limits) {
   plan.process_bytes = kProcessBytes + limits.max_executions * kBytesPerExecution;
   plan.kernel_bytes = std::clamp(plan.limit_bytes / 16, kLeastKernelBytes, kMostKernelBytes);
   plan.operator_bytes = std::clamp(plan.limit_bytes / 32, kLeastOperatorBytes, kMostOperatorBytes);
+  const uint64_t least_transport_bytes = 2 * limits.max_message_bytes + kStreamsAheadBytes;
+  plan.transport_bytes =
+      std::max(std::min(plan.limit_bytes / 8, kMostTransportBytes), least_transport_bytes);
+  uint64_t others =
+      plan.process_bytes + plan.kernel_bytes + plan.operator_bytes + plan.transport_bytes;
   if (limits.max_inline_models > 0) {
+    const uint64_t left = plan.limit_bytes - std::min(plan.limit_bytes, others + kLeastBufferBytes);
     limits.max_inline_model_bytes =
         OfDefault(limits.max_inline_model_bytes,
-                  std::clamp(plan.limit_bytes / 16, kLeastInlineModelBytes, kMostInlineModelBytes));
+                  std::min({plan.limit_bytes / 16, kMostInlineModelBytes, left / 2}));
     plan.inline_model_bytes = limits.max_inline_model_bytes;
     if (plan.inline_model_bytes > plan.limit_bytes) {
       return absl::InvalidArgumentError(absl::StrCat(
           "--max_inline_model_bytes is ", FormatBytes(plan.inline_model_bytes),
           "; it must be below the --memory_limit of ", FormatBytes(plan.limit_bytes), "."));
     }
+    others += plan.inline_model_bytes;
   }
-  const uint64_t least_transport_bytes = 2 * limits.max_message_bytes + kStreamsAheadBytes;
-  plan.transport_bytes =
-      std::max(std::min(plan.limit_bytes / 8, kMostTransportBytes), least_transport_bytes);
-  const uint64_t others = plan.process_bytes + plan.kernel_bytes + plan.operator_bytes +
-                          plan.inline_model_bytes + plan.transport_bytes;
   if (plan.limit_bytes < others + kLeastBufferBytes) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--memory_limit is ", FormatBytes(plan.limit_bytes), "; it must be at least ",
         FormatBytes(others + kLeastBufferBytes), ": ", FormatBytes(plan.process_bytes),
         " for the process and --max_executions (", limits.max_executions, "), ",
         FormatBytes(plan.kernel_bytes), " for live kernels, ", FormatBytes(plan.operator_bytes),
-        " for compiled operators, ", FormatBytes(plan.inline_model_bytes),
-        " for models that callers send, ", FormatBytes(plan.transport_bytes),
-        " for messages with a --max_message_bytes of ", FormatBytes(limits.max_message_bytes),
-        ", and ", FormatBytes(kLeastBufferBytes), " for tensors."));
+        " for compiled operators, ",
+        plan.inline_model_bytes == 0
+            ? ""
+            : absl::StrCat(FormatBytes(plan.inline_model_bytes), " for models that callers send, "),
+        FormatBytes(plan.transport_bytes), " for messages with a --max_message_bytes of ",
+        FormatBytes(limits.max_message_bytes), ", and ", FormatBytes(kLeastBufferBytes),
+        " for tensors."));
   }
   plan.buffer_bytes = plan.limit_bytes - others;
 

@@ -51,10 +51,10 @@ absl::StatusOr<std::shared_ptr<ModelPrograms::Wait>> ModelPrograms::Make(
 }
 
 absl::StatusOr<std::shared_ptr<ModelPrograms::Wait>> ModelPrograms::Read(
-    const std::string& sha256, ReadModel read, const std::shared_ptr<CallerAccount>& caller,
+    const void* file, ReadModel read, const std::shared_ptr<CallerAccount>& caller,
     absl::Time deadline, ReadDone done) {
   return Await(
-      Key(caller.get(), sha256), [read = std::move(read)]() -> Made { return read(); },
+      Key(file, ""), [read = std::move(read)]() -> Made { return read(); },
       "its model is being read", caller, deadline,
       [done = std::move(done)](const Made& made) {
         done(made.ok() ? absl::StatusOr<std::shared_ptr<const Model>>(
@@ -151,24 +151,24 @@ bool ModelPrograms::MakeNext() {
   return true;
 }
 
-void PendingWork::Set(ModelPrograms& programs, const std::shared_ptr<ModelPrograms::Wait>& wait) {
+void PendingWork::Add(ModelPrograms& programs, const std::shared_ptr<ModelPrograms::Wait>& wait) {
   absl::Status cancelled;
   {
     const absl::MutexLock lock(&mutex_);
-    wait_ = wait;
+    waits_.push_back(wait);
     cancelled = cancelled_;
   }
   if (!cancelled.ok()) programs.Cancel(wait, cancelled);
 }
 
 void PendingWork::Cancel(ModelPrograms& programs, const absl::Status& why) {
-  std::shared_ptr<ModelPrograms::Wait> wait;
+  std::vector<std::shared_ptr<ModelPrograms::Wait>> waits;
   {
     const absl::MutexLock lock(&mutex_);
     cancelled_ = why;
-    wait = wait_;
+    waits = waits_;
   }
-  if (wait != nullptr) programs.Cancel(wait, why);
+  for (const auto& wait : waits) programs.Cancel(wait, why);  // those that have ended stay so
 }
 
 }  // namespace opmill

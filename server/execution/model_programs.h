@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
@@ -27,10 +28,10 @@
 
 namespace opmill {
 
-// One worker makes a program, and all requests that need the same one wait for it; so it is with
-// files. Callers take turns, and at least one worker is left for other work. Thread-safe; callbacks
-// are called without a lock. The executor must outlive all requests; its workers may keep this
-// object alive for longer.
+// One worker makes a program, and all requests that need the same one wait for it. Callers take
+// turns, and at least one worker is left for other work. Thread-safe; callbacks are called without
+// a lock. The executor must outlive all requests; its workers may keep this object alive for
+// longer.
 class ModelPrograms : public std::enable_shared_from_this<ModelPrograms> {
  public:
   using Program = std::shared_ptr<const onnx::ModelProgram>;
@@ -49,9 +50,9 @@ class ModelPrograms : public std::enable_shared_from_this<ModelPrograms> {
                                              const std::shared_ptr<CallerAccount>& caller,
                                              absl::Time deadline, Done done)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // The same for `read`, which reads the file with this SHA-256. Only requests of one caller share
-  // it, because a file need not be what its sender says.
-  absl::StatusOr<std::shared_ptr<Wait>> Read(const std::string& sha256, ReadModel read,
+  // The same for `read`, which reads the file of one request, `file`: a file need not be what its
+  // sender says, so no other request waits for it.
+  absl::StatusOr<std::shared_ptr<Wait>> Read(const void* file, ReadModel read,
                                              const std::shared_ptr<CallerAccount>& caller,
                                              absl::Time deadline, ReadDone done)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -61,7 +62,7 @@ class ModelPrograms : public std::enable_shared_from_this<ModelPrograms> {
 
  private:
   struct Making;
-  using Key = std::pair<const void*, std::string>;  // of a model or a caller
+  using Key = std::pair<const void*, std::string>;  // of a model and sizes, or of a file
   using Queue = FairQueue<const CallerAccount*, std::shared_ptr<Making>>;
   using Made = absl::StatusOr<std::shared_ptr<const void>>;
 
@@ -88,15 +89,15 @@ class ModelPrograms : public std::enable_shared_from_this<ModelPrograms> {
 // Thread-safe.
 class PendingWork {
  public:
-  // `wait` is of the newest work.
-  void Set(ModelPrograms& programs, const std::shared_ptr<ModelPrograms::Wait>& wait)
+  // The next step of the work, which may begin before the last one was added.
+  void Add(ModelPrograms& programs, const std::shared_ptr<ModelPrograms::Wait>& wait)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Also ends the work that is yet to come.
   void Cancel(ModelPrograms& programs, const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   absl::Mutex mutex_;
-  std::shared_ptr<ModelPrograms::Wait> wait_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::shared_ptr<ModelPrograms::Wait>> waits_ ABSL_GUARDED_BY(mutex_);
   absl::Status cancelled_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -194,7 +194,7 @@ bool IsGraphConfig(const inference::ModelConfig& config) {
 absl::StatusOr<std::string> FileNameOf(const inference::ModelConfig& config) {
   const std::string& name = config.default_model_filename();
   if (name.empty()) return std::string(kFileName);
-  if (name != "." && name != ".." && name.find_first_of("/\\") == std::string::npos) return name;
+  if (name != "." && name != ".." && name.find_first_of("/\\:") == std::string::npos) return name;
   return InvalidField("default_model_filename",
                       absl::StrCat("default_model_filename (\"", Excerpt(name),
                                    "\") is not the name of a file in the folder of the version."));

@@ -16,8 +16,8 @@ namespace {
 
 constexpr absl::Duration kRetryDelay = absl::Milliseconds(500);
 constexpr size_t kDigits = 12;  // of the name of a model
-// A file is copied, then parsed.
-constexpr uint64_t kBytesPerFileByte = 2;
+// A file is copied, parsed, and its weights become constants of a program.
+constexpr uint64_t kBytesPerFileByte = 3;
 
 uint64_t BytesOf(const Model& model, uint64_t file_bytes) {
   return file_bytes + model.graph->memory_bytes();
@@ -90,6 +90,7 @@ absl::StatusOr<std::shared_ptr<const Model>> InlineModels::Read(const std::strin
   onnx::ModelLimits each = limits_.each;
   each.read.memory_bytes = std::min(each.read.memory_bytes, limits_.bytes);
   each.constant_bytes = std::min(each.constant_bytes, limits_.bytes);
+  each.kept_bytes = limits_.bytes;
   ASSIGN_OR_RETURN(std::shared_ptr<const onnx::Model> graph, onnx::Model::Parse(bytes, each));
   std::shared_ptr<const Model> model =
       MakeGraphModel(absl::StrCat("sha256:", sha256.substr(0, kDigits)), "", std::move(graph));

@@ -12,17 +12,21 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/time/time.h"
 #include "kernels/base/errors.h"
 #include "kernels/base/excerpt.h"
 #include "kernels/base/utf8.h"
 #include "kernels/base/utf8_path.h"
 #include "server/observe/log.h"
+#include "server/status/retry_delay.h"
 
 namespace opmill {
 namespace {
 
 constexpr size_t kMostModels = 1024;
 constexpr size_t kMostNameBytes = 255;
+constexpr uint32_t kMostPosted = 16;
+constexpr absl::Duration kRetryDelay = absl::Seconds(1);
 constexpr absl::string_view kAllModels = "*";
 
 // Hidden folders, and what a file system keeps at its root.
@@ -175,12 +179,27 @@ absl::Status ModelRepository::CheckControl() const {
           : "this server has read the folder --model_repository once (none)."));
 }
 
+absl::Status ModelRepository::Post(std::function<void()> work) {
+  if (++posted_ > kMostPosted) {
+    --posted_;
+    return WithRetryDelay(absl::ResourceExhaustedError(absl::StrCat(
+                              "The server has ", kMostPosted,
+                              " loads and unloads of models waiting; that is the limit.")),
+                          kRetryDelay);
+  }
+  loader_->Post([this, work = std::move(work)] {
+    --posted_;
+    work();
+  });
+  return absl::OkStatus();
+}
+
 absl::Status ModelRepository::CheckName(const std::string& name) const {
   const auto refuse = [&](absl::string_view why) {
     return InvalidField("model_name", absl::StrCat("model_name (\"", Excerpt(name), "\") ", why));
   };
   if (name.empty() || IsIgnored(name) || name.size() > kMostNameBytes || !IsUtf8(name) ||
-      name.find_first_of("/\\\0", 0, 3) != std::string::npos) {
+      name.find_first_of("/\\:\0", 0, 4) != std::string::npos) {
     return refuse("cannot be the name of a folder in the model repository.");
   }
   if (table_.IsBuiltIn(name)) {

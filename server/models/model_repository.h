@@ -2,7 +2,9 @@
 #ifndef OPMILL_SERVER_MODELS_MODEL_REPOSITORY_H_
 #define OPMILL_SERVER_MODELS_MODEL_REPOSITORY_H_
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -39,7 +41,8 @@ class ModelRepository {
   // Why callers may not load and unload models; OK if they may.
   absl::Status CheckControl() const;
   // Calls it on the thread of Load and Unload, after what was posted before. Only if they may.
-  void Post(std::function<void()> work) { loader_->Post(std::move(work)); }
+  // ResourceExhausted if too much waits.
+  absl::Status Post(std::function<void()> work);
   // Only within Post. A model that cannot be loaded stays as it was.
   absl::Status Load(const std::string& name, const ModelOverride& override_with);
   // Its requests in progress end as they would have.
@@ -64,6 +67,7 @@ class ModelRepository {
   const onnx::ModelLimits limits_;
   ModelTable& table_;
   const Prepare prepare_;
+  std::atomic<uint32_t> posted_ = 0;
   // Last: their threads use all of the above. Null if callers may not load; if nothing is watched.
   std::unique_ptr<WorkerPool> loader_;
   std::unique_ptr<WatchedFiles> watched_;

@@ -199,7 +199,7 @@ void InferRequest::MakeProgram(ModelPrograms& programs, const SharedMemory& memo
     done(wait.status());
     return;
   }
-  pending_.Set(programs, *wait);
+  pending_.Add(programs, *wait);
 }
 
 absl::Status InferRequest::ProgramMade(const absl::StatusOr<ModelPrograms::Program>& made,

@@ -16,6 +16,7 @@
 #include "kernels/base/excerpt.h"
 #include "server/api/call_context.h"
 #include "server/api/grpc_status.h"
+#include "server/api/out_of_memory.h"
 #include "server/observe/log.h"
 
 namespace opmill::oip {
@@ -106,11 +107,9 @@ RepositoryCall* RepositoryCall::Start(Kind kind, const ServiceParts& parts,
                                       ModelRepository& repository, RequestOrigin origin,
                                       const grpc::ByteBuffer& message) {
   auto* const call = new RepositoryCall(kind, parts, repository, std::move(origin), message);
-  if (const absl::Status allowed = repository.CheckControl(); !allowed.ok()) {
-    call->End(allowed);
-  } else {
-    repository.Post([call] { call->End(call->Run()); });
-  }
+  absl::Status posted = repository.CheckControl();
+  if (posted.ok()) posted = repository.Post([call] { call->End(call->Run()); });
+  if (!posted.ok()) call->End(posted);
   return call;
 }
 
@@ -131,7 +130,9 @@ void RepositoryCall::OnDone() {
 
 absl::Status RepositoryCall::Run() {
   if (cancelled_) return absl::CancelledError("The caller cancelled the call or is gone.");
-  return kind_ == Kind::kLoad ? Load(message_, repository_) : Unload(message_, repository_);
+  return CatchOutOfMemory([this] {
+    return kind_ == Kind::kLoad ? Load(message_, repository_) : Unload(message_, repository_);
+  });
 }
 
 void RepositoryCall::End(const absl::Status& status) {

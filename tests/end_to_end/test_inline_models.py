@@ -166,7 +166,7 @@ class InlineModels(unittest.TestCase):
         refusal = self.refused(feeds, model=described(feeds, padded), model_file=padded)
         self.assertEqual(refusal.code, grpc.StatusCode.RESOURCE_EXHAUSTED)
         self.assertEqual(refusal.sentence,
-                         f"The model takes {2 * len(padded)} bytes of memory; the limit for models that callers send "
+                         f"The model takes {3 * len(padded)} bytes of memory; the limit for models that callers send "
                          "is 1048576 (max_inline_model_bytes). Put it into the server's repository.")
         files = [onnx_model.made_model(float(i)) + onnx_model._message((6, "x" * 100_000)) for i in range(30)]
         for file in files:

@@ -61,6 +61,11 @@ TEST(MemoryPlan, ModelsOfCallersTakeWhatTheirLimitSays) {
       Refusal({.memory_limit = kGibibyte, .max_inline_model_bytes = ~uint64_t{0}}),
       "--max_inline_model_bytes is 18446744073709551615 (16777216.0TiB); it must be below the "
       "--memory_limit of 1GiB.");
+  EXPECT_THAT(
+      Refusal({.memory_limit = kGibibyte, .max_inline_model_bytes = 900 * kMebibyte}),
+      HasSubstr("compiled operators, 900MiB for models that callers send, 192MiB for messages"));
+  Limits small = {.memory_limit = 704 * kMebibyte};
+  EXPECT_EQ(DivideMemory(64 * kGibibyte, small)->inline_model_bytes, 21 * kMebibyte);
   Limits none = {.max_inline_models = 0};
   EXPECT_EQ(DivideMemory(64 * kGibibyte, none)->inline_model_bytes, 0u);
 }
@@ -68,10 +73,9 @@ TEST(MemoryPlan, ModelsOfCallersTakeWhatTheirLimitSays) {
 TEST(MemoryPlan, RefusesALimitSmallerThanItsParts) {
   EXPECT_EQ(
       Refusal({.memory_limit = 512 * kMebibyte}),
-      "--memory_limit is 512MiB; it must be at least 688MiB: 256MiB for the process and "
-      "--max_executions (16384), 64MiB for live kernels, 16MiB for compiled operators, 32MiB for "
-      "models that callers send, 192MiB for messages with a --max_message_bytes of 64MiB, and "
-      "128MiB for tensors.");
+      "--memory_limit is 512MiB; it must be at least 656MiB: 256MiB for the process and "
+      "--max_executions (16384), 64MiB for live kernels, 16MiB for compiled operators, 192MiB for "
+      "messages with a --max_message_bytes of 64MiB, and 128MiB for tensors.");
   EXPECT_THAT(Refusal({.memory_limit = kGibibyte, .max_message_bytes = kGibibyte}),
               StartsWith("--memory_limit is 1GiB; it must be at least "));
   EXPECT_THAT(Refusal({.memory_limit = kGibibyte, .max_executions = 1u << 20}),

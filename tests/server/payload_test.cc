@@ -212,6 +212,22 @@ std::string Disagreement(Random& random, const std::string& bytes) {
     }
   }
   field->Clear();
+  const std::optional<OwnedPayload> file = split->model_file();
+  std::string text(file.has_value() ? file->bytes.size() : 0, '\0');
+  if (file.has_value()) file->bytes.CopyTo(reinterpret_cast<std::byte*>(text.data()));
+  if constexpr (requires { whole.model_file(); }) {
+    if (whole.model_file() != text) return "another file of a model";
+    whole.clear_model_file();
+  } else {  // to protobuf it is unknown
+    auto& unknown = *whole.GetReflection()->MutableUnknownFields(&whole);
+    for (int i = unknown.field_count() - 1; i >= 0; --i) {
+      const auto& each = unknown.field(i);
+      if (each.number() == kModelFileField &&
+          each.type() == google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED) {
+        unknown.DeleteSubrange(i, 1);
+      }
+    }
+  }
   return header.SerializeAsString() == whole.SerializeAsString() ? "" : "another header";
 }
 

@@ -152,10 +152,10 @@ absl::StatusOr<v1::ListModelsResponse> Client::ListModels(const std::string& nam
   return connection_->Call(&v1::OperatorService::Stub::ListModels, request);
 }
 
-absl::StatusOr<v1::ModelInfo> Client::DescribeModel(const std::string& sha256,
-                                                    const std::string& file) {
+absl::StatusOr<v1::ModelInfo> Client::DescribeModel(absl::string_view sha256,
+                                                    absl::string_view file) {
   v1::DescribeModelRequest request;
-  request.mutable_model()->set_sha256(sha256);
+  request.mutable_model()->set_sha256(std::string(sha256));
   auto described = connection_->Call(&v1::OperatorService::Stub::DescribeModel, request);
   if (ReasonOf(described.status()) == "MODEL_FILE_NEEDED") {
     ASSIGN_OR_RETURN(const size_t most, MaxMessageBytes(connection_->options.timeout));
@@ -164,7 +164,7 @@ absl::StatusOr<v1::ModelInfo> Client::DescribeModel(const std::string& sha256,
           "The file has ", file.size(), " bytes; messages to the server may have ", most,
           " (max_message_bytes). Put it into the server's model repository, or raise that limit."));
     }
-    request.set_model_file(file);
+    request.set_model_file(std::string(file));
     described = connection_->Call(&v1::OperatorService::Stub::DescribeModel, request);
   }
   if (!described.ok()) return described.status();

@@ -80,7 +80,7 @@ class Client {
   // What the model of an ONNX file takes and gives, which the server then has for a while: later
   // calls name it by SHA-256 (ModelDesc::sha256). Sends the file only if the server does not have
   // it.
-  absl::StatusOr<v1::ModelInfo> DescribeModel(const std::string& sha256, const std::string& file);
+  absl::StatusOr<v1::ModelInfo> DescribeModel(absl::string_view sha256, absl::string_view file);
 
   // Sends the inputs, in the order of the operator or of the model's message, in one message if
   // they are small, else in chunks. The overloads without a sink return after gRPC has finished

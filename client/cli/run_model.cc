@@ -86,8 +86,8 @@ struct WantedModel {
 
 absl::StatusOr<WantedModel> SendFile(Client& client, const std::string& path) {
   ASSIGN_OR_RETURN(const std::shared_ptr<const MappedFile> file, MappedFile::Open(path));
-  const std::string bytes(reinterpret_cast<const char*>(file->bytes().data()),
-                          file->bytes().size());
+  const absl::string_view bytes(reinterpret_cast<const char*>(file->bytes().data()),
+                                file->bytes().size());
   WantedModel model = {.info = {}, .sha256 = Sha256Hex(bytes)};
   ASSIGN_OR_RETURN(model.info, client.DescribeModel(model.sha256, bytes));
   model.info.set_name(path);  // for messages

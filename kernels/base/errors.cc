@@ -1,6 +1,8 @@
 #include "kernels/base/errors.h"
 
-#include "absl/strings/cord.h"
+#include <utility>
+
+#include "kernels/base/status_payload.h"
 
 namespace opmill {
 namespace {
@@ -10,8 +12,7 @@ constexpr char kFieldPayload[] = "opmill.dev/field";
 }  // namespace
 
 absl::Status WithField(absl::Status status, absl::string_view field) {
-  status.SetPayload(kFieldPayload, absl::Cord(field));
-  return status;
+  return WithPayload(std::move(status), kFieldPayload, field);
 }
 
 absl::Status InvalidField(absl::string_view field, absl::string_view sentence) {
@@ -23,9 +24,7 @@ absl::Status UnsupportedAtLevel(absl::string_view field, absl::string_view sente
 }
 
 std::optional<std::string> FieldOf(const absl::Status& status) {
-  const auto payload = status.GetPayload(kFieldPayload);
-  if (!payload.has_value()) return std::nullopt;
-  return std::string(*payload);
+  return PayloadOf(status, kFieldPayload);
 }
 
 }  // namespace opmill

@@ -48,7 +48,7 @@ CompileCall* CompileCall::Start(const ServiceParts& parts, grpc::CallbackServerC
                                 RequestOrigin origin, const grpc::ByteBuffer& request,
                                 grpc::ByteBuffer& response) {
   auto* const call = new CompileCall(parts, std::move(origin), DeadlineOf(context), response);
-  parts.open_calls.Add(*call);
+  call->Open();
   if (const absl::Status fits = CheckMetadata(context); fits.ok()) {
     call->Begin(request);
   } else {
@@ -59,7 +59,7 @@ CompileCall* CompileCall::Start(const ServiceParts& parts, grpc::CallbackServerC
 
 CompileCall::CompileCall(const ServiceParts& parts, RequestOrigin origin, absl::Time deadline,
                          grpc::ByteBuffer& response)
-    : parts_(parts),
+    : UnaryCall(parts),
       response_(response),
       wanted_(parts.models),
       request_{.origin = std::move(origin), .deadline = deadline} {}
@@ -121,11 +121,6 @@ void CompileCall::Refuse(const absl::Status& why) {
 void CompileCall::Abort(const absl::Status& why) {
   *cancelled_ = true;
   wanted_.Cancel(why);
-}
-
-void CompileCall::OnDone() {
-  parts_.open_calls.Remove(*this);
-  delete this;
 }
 
 }  // namespace opmill

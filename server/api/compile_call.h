@@ -11,14 +11,13 @@
 #include "grpcpp/support/byte_buffer.h"
 #include "kernels/engine/operator_cache.h"
 #include "server/api/program_request.h"
-#include "server/api/service_parts.h"
-#include "server/execution/open_calls.h"
+#include "server/api/unary_call.h"
 
 namespace opmill {
 
 // A compilation that has started runs to its end, and a draining server waits for it; what is still
-// queued is dropped if its caller is gone. Deletes itself when the call is done.
-class CompileCall final : public grpc::ServerUnaryReactor, public OpenCalls::Call {
+// queued is dropped if its caller is gone.
+class CompileCall final : public UnaryCall {
  public:
   static CompileCall* Start(const ServiceParts& parts, grpc::CallbackServerContext& context,
                             RequestOrigin origin, const grpc::ByteBuffer& request,
@@ -26,7 +25,6 @@ class CompileCall final : public grpc::ServerUnaryReactor, public OpenCalls::Cal
 
   void OnCancel() override { Abort(absl::CancelledError("The caller cancelled the call.")); }
   void Abort(const absl::Status& why) override;
-  void OnDone() override;
 
  private:
   CompileCall(const ServiceParts& parts, RequestOrigin origin, absl::Time deadline,
@@ -37,7 +35,6 @@ class CompileCall final : public grpc::ServerUnaryReactor, public OpenCalls::Cal
   void Compiled(const absl::StatusOr<CachedOperator>& found);
   void Refuse(const absl::Status& why);
 
-  const ServiceParts& parts_;
   grpc::ByteBuffer& response_;
   ProgramRequest wanted_;
   ExecutionRequest request_;

@@ -7,10 +7,8 @@
 #include "proto/payload.h"
 #include "proto/stack_message.h"
 #include "server/api/call_context.h"
-#include "server/api/grpc_status.h"
 #include "server/api/model_messages.h"
 #include "server/api/out_of_memory.h"
-#include "server/observe/log.h"
 
 namespace opmill {
 
@@ -18,7 +16,7 @@ DescribeCall* DescribeCall::Start(const ServiceParts& parts, grpc::CallbackServe
                                   RequestOrigin origin, const grpc::ByteBuffer& request,
                                   grpc::ByteBuffer& response) {
   auto* const call = new DescribeCall(parts, std::move(origin), DeadlineOf(context), response);
-  parts.open_calls.Add(*call);
+  call->Open();
   if (const absl::Status fits = CheckMetadata(context); fits.ok()) {
     call->Begin(request);
   } else {
@@ -29,7 +27,7 @@ DescribeCall* DescribeCall::Start(const ServiceParts& parts, grpc::CallbackServe
 
 DescribeCall::DescribeCall(const ServiceParts& parts, RequestOrigin origin, absl::Time deadline,
                            grpc::ByteBuffer& response)
-    : parts_(parts),
+    : UnaryCall(parts),
       response_(response),
       origin_(std::move(origin)),
       deadline_(deadline),
@@ -57,18 +55,8 @@ void DescribeCall::Answer(const absl::Status& status) {
     v1::DescribeModelResponse response;
     EncodeModel(*finder_.model(), *response.mutable_model());
     response_ = JoinChunks(response, {});
-    LogLine line(LogLevel::kInfo, "answer");
-    origin_.AddTo(line);
-    line.Add(status);
-  } else {
-    parts_.executor.Refuse(origin_, nullptr, status);
   }
-  Finish(ToGrpcStatus(status));
-}
-
-void DescribeCall::OnDone() {
-  parts_.open_calls.Remove(*this);
-  delete this;
+  End(origin_, status);
 }
 
 }  // namespace opmill

@@ -6,13 +6,11 @@
 #include "grpcpp/grpcpp.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "server/api/model_finder.h"
-#include "server/api/service_parts.h"
-#include "server/execution/open_calls.h"
+#include "server/api/unary_call.h"
 
 namespace opmill {
 
-// Deletes itself when the call is done.
-class DescribeCall final : public grpc::ServerUnaryReactor, public OpenCalls::Call {
+class DescribeCall final : public UnaryCall {
  public:
   static DescribeCall* Start(const ServiceParts& parts, grpc::CallbackServerContext& context,
                              RequestOrigin origin, const grpc::ByteBuffer& request,
@@ -20,7 +18,6 @@ class DescribeCall final : public grpc::ServerUnaryReactor, public OpenCalls::Ca
 
   void OnCancel() override { Abort(absl::CancelledError("The caller cancelled the call.")); }
   void Abort(const absl::Status& why) override { finder_.Cancel(why); }
-  void OnDone() override;
 
  private:
   DescribeCall(const ServiceParts& parts, RequestOrigin origin, absl::Time deadline,
@@ -29,7 +26,6 @@ class DescribeCall final : public grpc::ServerUnaryReactor, public OpenCalls::Ca
   absl::Status Find(const grpc::ByteBuffer& request);
   void Answer(const absl::Status& status);
 
-  const ServiceParts& parts_;
   grpc::ByteBuffer& response_;
   RequestOrigin origin_;
   const absl::Time deadline_;

@@ -31,15 +31,19 @@ RawReactor* Refuse(const ServiceParts& parts, const RequestOrigin& origin,
   return new RefusedCall(why);
 }
 
+void LogAnswer(const ServiceParts& parts, const RequestOrigin& origin, const absl::Status& status) {
+  if (!status.ok()) {
+    parts.executor.Refuse(origin, nullptr, status);
+    return;
+  }
+  LogLine line(LogLevel::kInfo, "answer");
+  origin.AddTo(line);
+  line.Add(status);
+}
+
 grpc::ServerUnaryReactor* Answer(const ServiceParts& parts, const RequestOrigin& origin,
                                  grpc::CallbackServerContext& context, const absl::Status& status) {
-  if (status.ok()) {
-    LogLine line(LogLevel::kInfo, "answer");
-    origin.AddTo(line);
-    line.Add(status);
-  } else {
-    parts.executor.Refuse(origin, nullptr, status);
-  }
+  LogAnswer(parts, origin, status);
   grpc::ServerUnaryReactor* const reactor = context.DefaultReactor();
   reactor->Finish(ToGrpcStatus(status));
   return reactor;

@@ -42,6 +42,9 @@ absl::Status BeginRaw(absl::string_view rpc, const ServiceParts& parts,
 // A call that ends before its first message is read.
 RawReactor* Refuse(const ServiceParts& parts, const RequestOrigin& origin, const absl::Status& why);
 
+// Logs that a unary call ends; a refusal is also counted.
+void LogAnswer(const ServiceParts& parts, const RequestOrigin& origin, const absl::Status& status);
+
 // Ends a unary call whose response is complete, or which is refused, and logs it.
 grpc::ServerUnaryReactor* Answer(const ServiceParts& parts, const RequestOrigin& origin,
                                  grpc::CallbackServerContext& context, const absl::Status& status);

@@ -113,7 +113,7 @@ ABSL_FLAG(opmill::ByteSize, max_model_bytes, {opmill::Limits().max_model_bytes},
           "An ONNX model in memory, with its external data.");
 ABSL_FLAG(opmill::ByteSize, max_inline_model_bytes, {opmill::Limits().max_inline_model_bytes},
           "The memory of ONNX models that callers have sent. 0: a sixteenth of --memory_limit, at "
-          "least 32MiB and at most 1GiB.");
+          "most 1GiB and half of what the other parts leave.");
 ABSL_FLAG(uint32_t, max_inline_models, opmill::Limits().max_inline_models,
           "How many of these are kept; the least recently used is dropped. 0: none is accepted.");
 ABSL_FLAG(opmill::ByteSize, max_model_constant_bytes, {opmill::Limits().max_model_constant_bytes},

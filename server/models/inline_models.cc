@@ -57,8 +57,7 @@ absl::StatusOr<std::shared_ptr<const Model>> InlineModels::Find(absl::string_vie
         "This server takes only models of its repository (--max_inline_models is 0).");
   }
   const absl::MutexLock lock(&mutex_);
-  const auto found =
-      std::find_if(kept_.begin(), kept_.end(), [&](const Entry& e) { return e.sha256 == sha256; });
+  const auto found = FindKept(sha256);
   if (found == kept_.end()) {
     return WithReason(absl::NotFoundError(absl::StrCat(
                           "The server has no model with the SHA-256 ", sha256.substr(0, kDigits),
@@ -97,12 +96,16 @@ absl::StatusOr<std::shared_ptr<const Model>> InlineModels::Read(const std::strin
   RETURN_IF_ERROR(reading.Take(BytesOf(*model, file.size())));
   const absl::MutexLock lock(&mutex_);
   ++counts_.reads;
-  const auto twin = std::find_if(kept_.begin(), kept_.end(),
-                                 [&](const Entry& entry) { return entry.sha256 == sha256; });
-  if (twin != kept_.end()) return twin->model;  // another caller's
+  if (const auto twin = FindKept(sha256); twin != kept_.end())
+    return twin->model;  // another caller's
   kept_.push_front({sha256, model, file.size()});
   if (kept_.size() > limits_.models) DropLast();
   return model;
+}
+
+std::list<InlineModels::Entry>::iterator InlineModels::FindKept(absl::string_view sha256) {
+  return std::find_if(kept_.begin(), kept_.end(),
+                      [&](const Entry& entry) { return entry.sha256 == sha256; });
 }
 
 absl::Status InlineModels::MakeRoom(uint64_t bytes, uint64_t more) {

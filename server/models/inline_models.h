@@ -62,6 +62,9 @@ class InlineModels {
   };
   class Reading;
 
+  // The end if it is not kept.
+  std::list<Entry>::iterator FindKept(absl::string_view sha256)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Drops models until `more` bytes fit, for a model that then takes `bytes`.
   absl::Status MakeRoom(uint64_t bytes, uint64_t more) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void DropLast() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -15,9 +15,7 @@
 #include "kernels/base/errors.h"
 #include "kernels/base/excerpt.h"
 #include "server/api/call_context.h"
-#include "server/api/grpc_status.h"
 #include "server/api/out_of_memory.h"
-#include "server/observe/log.h"
 
 namespace opmill::oip {
 namespace {
@@ -107,43 +105,26 @@ RepositoryCall* RepositoryCall::Start(Kind kind, const ServiceParts& parts,
                                       ModelRepository& repository, RequestOrigin origin,
                                       const grpc::ByteBuffer& message) {
   auto* const call = new RepositoryCall(kind, parts, repository, std::move(origin), message);
+  call->Open();
   absl::Status posted = repository.CheckControl();
-  if (posted.ok()) posted = repository.Post([call] { call->End(call->Run()); });
-  if (!posted.ok()) call->End(posted);
+  if (posted.ok()) posted = repository.Post([call] { call->End(call->origin_, call->Run()); });
+  if (!posted.ok()) call->End(call->origin_, posted);
   return call;
 }
 
 RepositoryCall::RepositoryCall(Kind kind, const ServiceParts& parts, ModelRepository& repository,
                                RequestOrigin origin, const grpc::ByteBuffer& message)
-    : kind_(kind),
-      parts_(parts),
+    : UnaryCall(parts),
+      kind_(kind),
       repository_(repository),
       origin_(std::move(origin)),
-      message_(message) {
-  parts_.open_calls.Add(*this);
-}
-
-void RepositoryCall::OnDone() {
-  parts_.open_calls.Remove(*this);
-  delete this;
-}
+      message_(message) {}
 
 absl::Status RepositoryCall::Run() {
   if (cancelled_) return absl::CancelledError("The caller cancelled the call or is gone.");
   return CatchOutOfMemory([this] {
     return kind_ == Kind::kLoad ? Load(message_, repository_) : Unload(message_, repository_);
   });
-}
-
-void RepositoryCall::End(const absl::Status& status) {
-  if (status.ok()) {
-    LogLine line(LogLevel::kInfo, "answer");
-    origin_.AddTo(line);
-    line.Add(status);
-  } else {
-    parts_.executor.Refuse(origin_, nullptr, status);
-  }
-  Finish(ToGrpcStatus(status));
 }
 
 }  // namespace opmill::oip

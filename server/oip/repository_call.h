@@ -7,8 +7,7 @@
 #include "absl/status/status.h"
 #include "grpcpp/grpcpp.h"
 #include "grpcpp/support/byte_buffer.h"
-#include "server/api/service_parts.h"
-#include "server/execution/open_calls.h"
+#include "server/api/unary_call.h"
 #include "server/models/model_repository.h"
 
 namespace opmill::oip {
@@ -16,8 +15,8 @@ namespace opmill::oip {
 // Waits for its turn on the thread of the repository, which also decodes its message: of the
 // messages of many calls, which may be long, one at a time is decoded. A load that has started runs
 // to its end, and a draining server waits for it; one that is still queued is dropped if its caller
-// is gone. Deletes itself when the call is done.
-class RepositoryCall final : public grpc::ServerUnaryReactor, public OpenCalls::Call {
+// is gone.
+class RepositoryCall final : public UnaryCall {
  public:
   enum class Kind { kLoad, kUnload };
 
@@ -27,16 +26,13 @@ class RepositoryCall final : public grpc::ServerUnaryReactor, public OpenCalls::
 
   void OnCancel() override { cancelled_ = true; }
   void Abort(const absl::Status&) override { cancelled_ = true; }
-  void OnDone() override;
 
  private:
   RepositoryCall(Kind kind, const ServiceParts& parts, ModelRepository& repository,
                  RequestOrigin origin, const grpc::ByteBuffer& message);
   absl::Status Run();
-  void End(const absl::Status& status);
 
   const Kind kind_;
-  const ServiceParts& parts_;
   ModelRepository& repository_;
   const RequestOrigin origin_;
   const grpc::ByteBuffer& message_;

@@ -1,6 +1,8 @@
 #include "server/status/error_reason.h"
 
-#include "absl/strings/cord.h"
+#include <utility>
+
+#include "kernels/base/status_payload.h"
 
 namespace opmill {
 namespace {
@@ -10,14 +12,11 @@ constexpr char kPayload[] = "opmill.dev/reason";
 }  // namespace
 
 absl::Status WithReason(absl::Status status, absl::string_view reason) {
-  status.SetPayload(kPayload, absl::Cord(reason));
-  return status;
+  return WithPayload(std::move(status), kPayload, reason);
 }
 
 std::optional<std::string> ErrorReasonOf(const absl::Status& status) {
-  const auto payload = status.GetPayload(kPayload);
-  if (!payload.has_value()) return std::nullopt;
-  return std::string(*payload);
+  return PayloadOf(status, kPayload);
 }
 
 }  // namespace opmill

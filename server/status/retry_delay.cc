@@ -2,10 +2,11 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
-#include "absl/strings/cord.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "kernels/base/status_payload.h"
 
 namespace opmill {
 namespace {
@@ -16,14 +17,14 @@ constexpr absl::Duration kUnavailableDelay = absl::Seconds(1);
 }  // namespace
 
 absl::Status WithRetryDelay(absl::Status status, absl::Duration delay) {
-  status.SetPayload(kRetryPayload, absl::Cord(absl::StrCat(absl::ToInt64Milliseconds(delay))));
-  return status;
+  return WithPayload(std::move(status), kRetryPayload,
+                     absl::StrCat(absl::ToInt64Milliseconds(delay)));
 }
 
 std::optional<absl::Duration> RetryDelayOf(const absl::Status& status) {
-  if (const auto payload = status.GetPayload(kRetryPayload)) {
+  if (const auto text = PayloadOf(status, kRetryPayload)) {
     int64_t milliseconds = 0;
-    if (absl::SimpleAtoi(std::string(*payload), &milliseconds)) {
+    if (absl::SimpleAtoi(*text, &milliseconds)) {
       return absl::Milliseconds(milliseconds);
     }
   }

@@ -59,19 +59,23 @@ ValueId Builder::NewValue(const std::string& name, TensorType type, Bytes consta
 }
 
 ValueId Builder::Constant(Tensor tensor) {
-  return NewValue(origin_, std::move(tensor.type), std::move(tensor.bytes));
+  return NewValue(origin_ == nullptr ? "" : origin_->name, std::move(tensor.type),
+                  std::move(tensor.bytes));
 }
 
 std::vector<ValueId> Builder::AddAll(absl::string_view op, std::vector<ValueId> inputs,
                                      size_t outputs, Attributes attributes) {
   if (status_.ok()) {
-    absl::StatusOr<std::vector<ValueId>> added =
-        AddNode({.name = origin_,
-                 .op = std::string(op),
-                 .opset = opset_,
-                 .inputs = std::move(inputs),
-                 .outputs = std::vector<ValueId>(outputs, 0),
-                 .attributes = std::move(attributes)});
+    Node node{.op = std::string(op),
+              .inputs = std::move(inputs),
+              .outputs = std::vector<ValueId>(outputs, 0),
+              .attributes = std::move(attributes)};
+    if (origin_ != nullptr) {
+      node.name = origin_->name;
+      node.opset = origin_->opset;
+      node.sources = origin_->sources;
+    }
+    absl::StatusOr<std::vector<ValueId>> added = AddNode(std::move(node));
     if (added.ok()) return *std::move(added);
     status_ = added.status();
   }
@@ -113,12 +117,10 @@ absl::StatusOr<std::vector<ValueId>> Builder::AddNode(Node node) {
 
 absl::StatusOr<std::optional<std::vector<ValueId>>> Builder::Expand(const OperatorRow& row,
                                                                     NodeReader& reader) {
-  const std::string outer = std::exchange(origin_, reader.node().name);
-  const int64_t outer_opset = std::exchange(opset_, reader.node().opset);
+  const Node* const outer = std::exchange(origin_, &reader.node());
   const size_t first = nodes_.size();
   std::optional<std::vector<ValueId>> outputs = row.expand(reader, *this);
   origin_ = outer;
-  opset_ = outer_opset;
   reader.Add(std::exchange(status_, absl::OkStatus()));
   if (reader.ok()) return outputs;
   nodes_.resize(first);

@@ -62,9 +62,8 @@ class Builder {
   std::vector<Node>& nodes_;
   const BuildLimits limits_;
   uint64_t bytes_left_;
-  std::string origin_;   // name of the node whose replacement is being added
-  int64_t opset_ = 0;    // its opset
-  absl::Status status_;  // of that replacement
+  const Node* origin_ = nullptr;  // the node whose replacement is being added
+  absl::Status status_;           // of that replacement
 };
 
 }  // namespace opmill::onnx

@@ -71,6 +71,7 @@ class ScaleFolder {
       const ValueId factor = PerChannel(node.inputs[1 - x], output);
       if (!IsConstant(factor)) continue;
       if (node.op == "Add" ? AbsorbAdd(*conv, factor) : AbsorbMul(*conv, factor)) {
+        conv->sources.insert(conv->sources.end(), node.sources.begin(), node.sources.end());
         replaced_[node.outputs[0]] = id;
         readers_[id] = readers_[node.outputs[0]];
         return true;

@@ -58,7 +58,17 @@ class RowGatherer {
     const Node node = writers_[id];
     std::vector<ValueId> inputs;
     for (const ValueId input : node.inputs) inputs.push_back(RowsOf(input, table, indices));
-    return build_.Add(node.op, std::move(inputs), node.attributes);
+    const size_t first = nodes_.size();
+    const ValueId rows = build_.Add(node.op, std::move(inputs), node.attributes);
+    SetSources(first, node.sources);
+    return rows;
+  }
+
+  // Of the nodes from `first` on that have none yet.
+  void SetSources(size_t first, const std::vector<uint32_t>& sources) {
+    for (size_t i = first; i < nodes_.size(); ++i) {
+      if (nodes_[i].sources.empty()) nodes_[i].sources = sources;
+    }
   }
 
   bool Replace(const Node& node) {
@@ -72,7 +82,9 @@ class RowGatherer {
         !IsTable(node.inputs[0], table)) {
       return false;
     }
+    const size_t first = nodes_.size();
     const ValueId rows = RowsOf(node.inputs[0], table, node.inputs[1]);
+    SetSources(first, node.sources);
     if (rows == kNoValue) return false;
     replaced_[node.outputs[0]] = rows;
     return true;

@@ -87,6 +87,9 @@ struct Node {
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
   std::map<std::string, Attribute> attributes;
+  // The nodes of the file that it comes from, by their numbers there. It has several once a pass
+  // has joined them.
+  std::vector<uint32_t> sources = {};
 };
 
 // The branch of an If. Its values are those of the graph.

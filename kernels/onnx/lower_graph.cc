@@ -26,8 +26,12 @@ class GraphLowerer {
       constants_[static_cast<uint32_t>(result_.program.values.size())] = id;
       AddValue(id, ValueKind::kConstant);
     }
-    for (const Node& node : graph_.nodes) Add(node);
+    for (uint32_t n = 0; n < graph_.nodes.size(); ++n) {
+      Add(graph_.nodes[n]);
+      result_.nodes.resize(result_.program.nodes.size(), n);
+    }
     for (const Output& output : graph_.outputs) AddOutput(output);
+    result_.nodes.resize(result_.program.nodes.size(), LoweredGraph::kCopy);
     if (!missing_.empty()) refusals_.insert(refusals_.begin(), MissingKernels());
     if (!refusals_.empty()) return absl::UnimplementedError(JoinRefusals(refusals_));
     Renumber();

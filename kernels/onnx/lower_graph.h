@@ -15,6 +15,9 @@ namespace opmill::onnx {
 struct LoweredGraph {
   Program program;                  // validated; its inputs are the graph's, in their order
   std::vector<TensorType> outputs;  // of the graph; the program's are packed, in the same order
+  // For each operator of the program, the node of the graph; kCopy for copies of outputs.
+  std::vector<uint32_t> nodes = {};
+  static constexpr uint32_t kCopy = ~uint32_t{0};
 };
 
 // The data of a constant of the graph: a copy, or one that programs share.

@@ -199,10 +199,23 @@ uint64_t Model::CountBytes() const {
   return bytes;
 }
 
-absl::StatusOr<ModelProgram> Model::MakeProgram(const InputBindings& bindings) const {
+BuildLimits Model::build_limits() const {
   BuildLimits build;
   build.folded_bytes = std::min(build.folded_bytes, limits_.constant_bytes);
-  ASSIGN_OR_RETURN(const Graph graph, Specialize(graph_, bindings, build));
+  return build;
+}
+
+absl::StatusOr<Explanation> Model::Explain(const InputBindings& bindings) const {
+  try {
+    return onnx::Explain(graph_, bindings, build_limits(),
+                         [this](const Bytes& bytes) { return DataOf(bytes); });
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError("The server has no memory to explain the model.");
+  }
+}
+
+absl::StatusOr<ModelProgram> Model::MakeProgram(const InputBindings& bindings) const {
+  ASSIGN_OR_RETURN(const Graph graph, Specialize(graph_, bindings, build_limits()));
   ASSIGN_OR_RETURN(LoweredGraph lowered,
                    LowerGraph(graph, [this](const Bytes& bytes) { return DataOf(bytes); }));
   uint64_t constant_bytes = 0;

@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "kernels/onnx/explain.h"
 #include "kernels/onnx/graph.h"
 #include "kernels/onnx/read_model.h"
 #include "kernels/onnx/specialize.h"
@@ -74,6 +75,11 @@ class Model {
   absl::StatusOr<std::shared_ptr<const ModelProgram>> ProgramFor(
       const InputBindings& bindings) const ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // What becomes of each node in the program for these bindings. Makes the program once more, and
+  // does not keep it. The model must outlive the result.
+  absl::StatusOr<Explanation> Explain(const InputBindings& bindings) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Of the constants of the graph and of the programs that are kept. Grows when a program is made.
   uint64_t memory_bytes() const { return memory_bytes_; }
 
@@ -85,6 +91,7 @@ class Model {
   absl::Status CheckKernels() const;
   InputBindings TriedBindings(int64_t first, int64_t size) const;  // of open dimensions
   absl::StatusOr<ModelProgram> MakeProgram(const InputBindings& bindings) const;
+  BuildLimits build_limits() const;
   std::shared_ptr<const ModelProgram> FindKept(const std::string& key) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::shared_ptr<const ConstantData> DataOf(const Bytes& bytes) const ABSL_LOCKS_EXCLUDED(mutex_);

@@ -213,7 +213,9 @@ class Reader {
     RETURN_IF_ERROR(CheckName(proto.name(), "a node"));
     RETURN_IF_ERROR(CheckName(proto.op_type(), "an operator"));
     RETURN_IF_ERROR(CheckName(proto.domain(), "a domain"));
-    Node node{.name = proto.name(), .op = proto.op_type()};
+    Node node{.name = proto.name(),
+              .op = proto.op_type(),
+              .sources = {static_cast<uint32_t>(node_count_ - 1)}};
     const bool is_onnx = proto.domain().empty() || proto.domain() == "ai.onnx";
     if (!is_onnx) node.op = absl::StrCat(proto.domain(), ".", node.op);
     node.opset = opsets_[is_onnx ? "" : proto.domain()];

@@ -62,9 +62,11 @@ class FormSearch {
 
 class Specializer {
  public:
-  Specializer(const Graph& graph, const InputBindings& bindings, const BuildLimits& limits)
+  Specializer(const Graph& graph, const InputBindings& bindings, const BuildLimits& limits,
+              NodeEnds* ends)
       : graph_(graph),
         bindings_(bindings),
+        ends_(ends),
         build_(result_.values, result_.nodes, limits),
         mapped_(graph.values.size(), kUnknown) {}
 
@@ -195,9 +197,19 @@ class Specializer {
       if (id == kUnknown) return;
     }
     if (node.op == "If") return AddBranch(source, node);
+    const size_t first = result_.nodes.size();
     absl::StatusOr<std::vector<ValueId>> outputs = build_.AddNode(std::move(node));
     if (!outputs.ok()) return Refuse(outputs.status());
     Map(source.outputs, *outputs);
+    const bool is_constant =
+        (*outputs)[0] != kNoValue && result_.values[(*outputs)[0]].constant != nullptr;
+    End(source, is_constant                    ? NodeEnd::kConstant
+                : result_.nodes.size() > first ? NodeEnd::kNodes
+                                               : NodeEnd::kInput);
+  }
+
+  void End(const Node& source, NodeEnd end) {
+    if (ends_ != nullptr) (*ends_)[source.sources[0]] = end;
   }
 
   void AddBranch(const Node& source, const Node& node) {
@@ -218,6 +230,7 @@ class Specializer {
       reader.Refuse("its branch does not have ", source.outputs.size(), " outputs.");
       return Refuse(reader.status());
     }
+    End(source, NodeEnd::kBranch);
     for (const Node& inner : (*block)->nodes) Add(inner);
     std::vector<ValueId> outputs;
     for (const ValueId id : (*block)->outputs) outputs.push_back(MapInput(id));
@@ -226,6 +239,7 @@ class Specializer {
 
   const Graph& graph_;
   const InputBindings& bindings_;
+  NodeEnds* const ends_;  // may be null
   Graph result_;
   Builder build_;
   std::vector<ValueId> mapped_;  // of the source's values
@@ -250,8 +264,8 @@ std::string JoinRefusals(const std::vector<std::string>& refusals) {
 std::vector<std::string> FormInputs(const Graph& graph) { return FormSearch(graph).Run(); }
 
 absl::StatusOr<Graph> Specialize(const Graph& graph, const InputBindings& bindings,
-                                 const BuildLimits& limits) {
-  ASSIGN_OR_RETURN(Graph result, Specializer(graph, bindings, limits).Run());
+                                 const BuildLimits& limits, NodeEnds* ends) {
+  ASSIGN_OR_RETURN(Graph result, Specializer(graph, bindings, limits, ends).Run());
   RemoveUnused(result);
   GatherFirst(result, limits);
   FoldScales(result, limits);

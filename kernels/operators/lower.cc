@@ -55,14 +55,17 @@ void AppendLowered(const ProgramNode& node, Program lowered, Program& to) {
 
 bool IsLowered(const OperatorDesc& desc) { return FunctionOf(desc) != nullptr; }
 
-Program Lower(Program program, absl::FunctionRef<bool(const OperatorDesc&)> keeps) {
+Program Lower(Program program, absl::FunctionRef<bool(const OperatorDesc&)> keeps,
+              std::vector<uint32_t>* origins) {
   Program result = {.values = std::move(program.values)};
-  for (ProgramNode& node : program.nodes) {
+  for (uint32_t n = 0; n < program.nodes.size(); ++n) {
+    ProgramNode& node = program.nodes[n];
     if (!IsLowered(node.desc) || keeps(node.desc)) {
       result.nodes.push_back(std::move(node));
     } else {
       AppendLowered(node, FunctionOf(node.desc)(node.desc), result);
     }
+    if (origins != nullptr) origins->resize(result.nodes.size(), n);
   }
   return result;
 }

@@ -2,6 +2,9 @@
 #ifndef OPMILL_KERNELS_OPERATORS_LOWER_H_
 #define OPMILL_KERNELS_OPERATORS_LOWER_H_
 
+#include <cstdint>
+#include <vector>
+
 #include "absl/functional/function_ref.h"
 #include "kernels/descriptor/operator_desc.h"
 #include "kernels/program/program.h"
@@ -12,10 +15,12 @@ namespace opmill {
 bool IsLowered(const OperatorDesc& desc);
 
 // The validated program without such operators, except those that `keeps` accepts. Its inputs and
-// outputs are the same; each operator's own intermediates follow.
+// outputs are the same; each operator's own intermediates follow. `origins` gets, for each node of
+// the result, the node of `program`.
 Program Lower(
     Program program,
-    absl::FunctionRef<bool(const OperatorDesc&)> keeps = [](const OperatorDesc&) { return false; });
+    absl::FunctionRef<bool(const OperatorDesc&)> keeps = [](const OperatorDesc&) { return false; },
+    std::vector<uint32_t>* origins = nullptr);
 
 }  // namespace opmill
 

@@ -41,6 +41,22 @@ uint64_t PlaceBlocks(std::vector<Block> blocks) {
   return arena_bytes;
 }
 
+uint64_t LargestSum(const std::vector<Block>& blocks, size_t nodes) {
+  std::vector<uint64_t> added(nodes + 1, 0);
+  std::vector<uint64_t> removed(nodes + 1, 0);
+  for (const Block& block : blocks) {
+    added[block.first] += block.size_bytes;
+    removed[block.last + 1] += block.size_bytes;
+  }
+  uint64_t sum = 0;
+  uint64_t largest = 0;
+  for (size_t n = 0; n < nodes; ++n) {
+    sum += added[n] - removed[n];
+    largest = std::max(largest, sum);
+  }
+  return largest;
+}
+
 }  // namespace
 
 ProgramPlaces Place(const Program& program, absl::Span<const uint64_t> scratch_bytes) {
@@ -74,6 +90,7 @@ ProgramPlaces Place(const Program& program, absl::Span<const uint64_t> scratch_b
   for (const Block& block : intermediates) {
     if (block.size_bytes > 0) blocks.push_back(block);
   }
+  places.live_bytes = LargestSum(blocks, program.nodes.size());
   places.arena_bytes = PlaceBlocks(std::move(blocks));
   return places;
 }

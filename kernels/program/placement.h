@@ -25,6 +25,7 @@ struct ProgramPlaces {
   std::vector<ValuePlace> values;
   std::vector<uint64_t> scratch_offsets;  // of each node, in the arena
   uint64_t arena_bytes = 0;
+  uint64_t live_bytes = 0;  // the most that is needed at the same time: no arena can be smaller
 };
 
 // `program` must have passed Validate, except that some intermediates may be in no node. Those take

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "kernels/base/rounding.h"
 #include "kernels/descriptor/validate.h"
 #include "kernels/operators/cumulative_summation/cumulative_summation_desc.h"
 #include "tests/conformance/random.h"
@@ -64,9 +65,12 @@ std::vector<Piece> PiecesAt(const Program& program, const ProgramPlaces& places,
 
 void ExpectNoOverlap(const Program& program, const ProgramPlaces& places,
                      const std::vector<uint64_t>& scratch_bytes) {
+  uint64_t live_bytes = 0;
   for (size_t n = 0; n < program.nodes.size(); ++n) {
     const std::vector<Piece> pieces = PiecesAt(program, places, scratch_bytes, n);
+    uint64_t sum = scratch_bytes[n];
     for (const Piece& a : pieces) {
+      if (a.name != "scratch") sum += RoundUp(a.end - a.begin, kPlacementAlignment);
       EXPECT_EQ(a.begin % kPlacementAlignment, 0u) << a.name;
       EXPECT_LE(a.end, places.arena_bytes) << a.name;
       for (const Piece& b : pieces) {
@@ -75,7 +79,10 @@ void ExpectNoOverlap(const Program& program, const ProgramPlaces& places,
             << a.name << " and " << b.name << " at nodes[" << n << "]";
       }
     }
+    live_bytes = std::max(live_bytes, sum);
   }
+  EXPECT_EQ(places.live_bytes, live_bytes);
+  EXPECT_LE(live_bytes, places.arena_bytes);
 }
 
 TEST(Place, GivesAnOperatorItsScratch) {

@@ -84,13 +84,15 @@ BoundChain Join(const BoundChain& producer, const BoundChain& consumer, uint32_t
 
 class Fuser {
  public:
-  explicit Fuser(Program program)
+  Fuser(Program program, std::vector<std::vector<uint32_t>>* parts)
       : program_(std::move(program)),
+        parts_(parts),
         writers_(program_.values.size(), kNoNode),
         readers_(program_.values.size()) {
     for (size_t n = 0; n < program_.nodes.size(); ++n) {
       for (const uint32_t value : program_.nodes[n].outputs) writers_[value] = n;
       for (const ProgramView& view : program_.nodes[n].inputs) AddReader(view.value, n);
+      if (parts_ != nullptr) parts_->push_back({static_cast<uint32_t>(n)});
     }
   }
 
@@ -144,6 +146,11 @@ class Fuser {
         std::erase(readers_[read.value], writer);
         AddReader(read.value, n);
       }
+      if (parts_ != nullptr) {
+        std::vector<uint32_t>& joined_parts = (*parts_)[writer];
+        joined_parts.insert(joined_parts.end(), (*parts_)[n].begin(), (*parts_)[n].end());
+        (*parts_)[n] = std::exchange(joined_parts, {});
+      }
       program_.nodes[writer] = {};
       writers_[value] = kNoNode;
       node.desc = *std::move(desc);
@@ -157,6 +164,9 @@ class Fuser {
   void RemoveUnused() {
     std::erase_if(program_.nodes,
                   [](const ProgramNode& node) { return node.desc.schema == nullptr; });
+    if (parts_ != nullptr) {
+      std::erase_if(*parts_, [](const std::vector<uint32_t>& part) { return part.empty(); });
+    }
     std::vector<uint32_t> numbers(program_.values.size());
     std::vector<ProgramValue> values;
     for (size_t i = 0; i < numbers.size(); ++i) {
@@ -173,12 +183,15 @@ class Fuser {
   }
 
   Program program_;
-  std::vector<size_t> writers_;               // the node that writes each value
-  std::vector<std::vector<size_t>> readers_;  // the nodes that read it
+  std::vector<std::vector<uint32_t>>* const parts_;  // may be null
+  std::vector<size_t> writers_;                      // the node that writes each value
+  std::vector<std::vector<size_t>> readers_;         // the nodes that read it
 };
 
 }  // namespace
 
-Program FuseChains(Program validated) { return Fuser(std::move(validated)).Run(); }
+Program FuseChains(Program validated, std::vector<std::vector<uint32_t>>* parts) {
+  return Fuser(std::move(validated), parts).Run();
+}
 
 }  // namespace opmill

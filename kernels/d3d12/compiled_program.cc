@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/base/errors.h"
 #include "kernels/base/rounding.h"
+#include "kernels/operators/program_steps.h"
 #include "kernels/plan/plan_cost.h"
 
 namespace opmill {
@@ -83,6 +84,18 @@ absl::Status CheckPlan(const OperatorPlan& plan) {
 }
 
 }  // namespace
+
+ProgramReport D3D12CompiledProgram::Report() const {
+  ProgramReport report = {.steps = StepsOf(program()),
+                          .arena_bytes = plan_.scratch_bytes,
+                          .live_bytes = plan_.live_bytes};
+  for (size_t i = 0; i < plan_.operators.size(); ++i) {
+    for (const Dispatch& dispatch : plan_.passes[i].dispatches) {
+      report.steps[plan_.operators[i]].phases.push_back(GroupsOf(dispatch));
+    }
+  }
+  return report;
+}
 
 D3D12CompiledProgram::D3D12CompiledProgram(const Program& program, OperatorPlan plan,
                                            uint64_t generation)

@@ -26,6 +26,7 @@ class D3D12CompiledProgram : public CompiledProgram {
       const Program& program, OperatorPlan plan, PipelineCache& pipelines, BufferPool& pool,
       uint64_t generation);
 
+  ProgramReport Report() const override;
   const OperatorPlan& plan() const { return plan_; }
   uint64_t generation() const { return generation_; }
   Pace& pace() const { return pace_; }

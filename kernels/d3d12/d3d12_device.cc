@@ -147,6 +147,9 @@ class D3D12Device : public Device {
     auto run = std::make_shared<QueuedRun>();
     run->compiled = std::dynamic_pointer_cast<const D3D12CompiledProgram>(std::move(compiled));
     run->status = Bind(bindings, *run);
+    if (bindings.profile != nullptr && run->compiled != nullptr) {
+      *bindings.profile = {.report = run->compiled->Report()};
+    }
     run->abandoned = std::move(abandoned);
     run->done = std::move(done);
     // A generation refuses runs only if a newer one exists.

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "kernels/engine/program_report.h"
 #include "kernels/program/placement.h"
 
 namespace opmill {
@@ -69,6 +70,8 @@ struct Range {
 struct Bindings {
   std::vector<Range> inputs;
   std::vector<Range> outputs;
+  // Gets what the device measures, before the callback of a run that succeeds; null: nothing.
+  std::shared_ptr<RunProfile> profile = nullptr;
 };
 
 // Returns InvalidArgument if a range is missing, is not within its buffer, is not aligned, has

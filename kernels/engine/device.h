@@ -55,6 +55,8 @@ class CompiledProgram {
   virtual ~CompiledProgram() = default;
   const Program& program() const { return program_; }
   const ProgramCost& cost() const { return cost_; }
+  // How the device computes it. Made for each call.
+  virtual ProgramReport Report() const { return {}; }
 
  protected:
   CompiledProgram(Program program, ProgramCost cost)

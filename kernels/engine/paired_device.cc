@@ -45,6 +45,10 @@ class PairedProgram : public CompiledProgram {
   }
   const std::shared_ptr<const CompiledProgram>& on_standby() const { return on_standby_; }
   bool is_small() const { return is_small_; }
+  ProgramReport Report() const override {
+    const std::shared_ptr<const CompiledProgram> first = on_first();
+    return first == nullptr ? on_standby_->Report() : first->Report();
+  }
 
  private:
   static ProgramCost CostOf(const CompiledProgram* on_first, const CompiledProgram& on_standby,
@@ -101,7 +105,7 @@ Range MemoryOf(const Range& range) {
 }
 
 Bindings MemoryOf(const Bindings& bindings) {
-  Bindings memory;
+  Bindings memory = {.profile = bindings.profile};
   for (const Range& input : bindings.inputs) memory.inputs.push_back(MemoryOf(input));
   for (const Range& output : bindings.outputs) memory.outputs.push_back(MemoryOf(output));
   return memory;
@@ -263,6 +267,7 @@ class PairedDevice : public Device {
       }
       return absl::OkStatus();
     };
+    on_first.profile = bindings.profile;
     RETURN_IF_ERROR(bind(bindings.inputs, Residency::kUpload, on_first.inputs));
     return bind(bindings.outputs, Residency::kReadback, on_first.outputs);
   }

@@ -58,10 +58,13 @@ ProgramNode CopyOf(const ProgramView& view, const TensorDesc& tensor, uint32_t c
       .outputs = {copy}};
 }
 
-// Views that kernels cannot read are copied. Element-wise kernels can read all.
-Program WithCopies(Program program) {
+// Views that kernels cannot read are copied. Element-wise kernels can read all. `origins` has a
+// number for each node, which its copies get too.
+Program WithCopies(Program program, std::vector<uint32_t>& origins) {
   std::vector<ProgramNode> nodes;
-  for (ProgramNode& node : program.nodes) {
+  std::vector<uint32_t> new_origins;
+  for (size_t n = 0; n < program.nodes.size(); ++n) {
+    ProgramNode& node = program.nodes[n];
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (node.desc.schema->family == OperatorFamily::kElementWise ||
           MisplacedElements(node.inputs[i], node.desc.inputs[i]) == 0) {
@@ -73,8 +76,10 @@ Program WithCopies(Program program) {
       node.inputs[i] = copy;
     }
     nodes.push_back(std::move(node));
+    new_origins.resize(nodes.size(), origins[n]);
   }
   program.nodes = std::move(nodes);
+  origins = std::move(new_origins);
   return program;
 }
 
@@ -115,7 +120,10 @@ void Append(const ProgramNode& node, const Program& program, const ProgramPlaces
 }  // namespace
 
 absl::StatusOr<OperatorPlan> MakePlan(const Program& validated, const PlanOptions& options) {
-  const Program program = WithCopies(Lower(validated));
+  std::vector<uint32_t> origins;
+  Program lowered = Lower(
+      validated, [](const OperatorDesc&) { return false; }, &origins);
+  const Program program = WithCopies(std::move(lowered), origins);
   std::vector<OperatorPlan> parts;
   std::vector<uint64_t> scratch_bytes;
   for (const ProgramNode& node : program.nodes) {
@@ -137,9 +145,11 @@ absl::StatusOr<OperatorPlan> MakePlan(const Program& validated, const PlanOption
   OperatorPlan plan = {.input_bytes = RequiredBytes(program, ValueKind::kInput),
                        .output_bytes = RequiredBytes(program, ValueKind::kOutput),
                        .constant_bytes = RequiredBytes(program, ValueKind::kConstant),
-                       .scratch_bytes = places.arena_bytes};
+                       .scratch_bytes = places.arena_bytes,
+                       .live_bytes = places.live_bytes};
   for (size_t i = 0; i < parts.size(); ++i) {
     Append(program.nodes[i], program, places, places.scratch_offsets[i], std::move(parts[i]), plan);
+    plan.operators.resize(plan.passes.size(), origins[i]);
   }
   return plan;
 }

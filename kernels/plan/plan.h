@@ -107,6 +107,10 @@ struct OperatorPlan {
   std::vector<uint64_t> output_bytes;    // RequiredBytes of each output
   std::vector<uint64_t> constant_bytes;  // RequiredBytes of each constant
   uint64_t scratch_bytes = 0;
+  // Of a program: what of the scratch is needed at the same time, and the operator that each pass
+  // is of.
+  uint64_t live_bytes = 0;
+  std::vector<uint32_t> operators = {};
 };
 
 // The size of the buffer with that role; 0 if the operator has none.

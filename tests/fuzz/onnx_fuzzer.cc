@@ -1,13 +1,16 @@
 // ONNX files: reading them, and all passes up to operators, with small sizes.
+#include <algorithm>
 #include <cstdint>
 #include <ctime>
 #include <string>
 #include <vector>
 
 #include "kernels/onnx/elements.h"
+#include "kernels/onnx/explain.h"
 #include "kernels/onnx/lower_graph.h"
 #include "kernels/onnx/read_model.h"
 #include "kernels/onnx/specialize.h"
+#include "kernels/operators/elementwise/fuse_chains.h"
 #include "onnx/model.pb.h"
 #include "tests/fuzz/check.h"
 #include "tests/fuzz/proto_mutator.h"
@@ -86,6 +89,20 @@ void CheckProgram(const Graph& graph, const LoweredGraph& lowered) {
   FUZZ_CHECK(inputs == graph.inputs.size() && outputs == graph.outputs.size(), inputs);
 }
 
+// Every operator of the program has a node, unless it copies an output.
+void CheckExplanation(const Graph& graph, const InputBindings& bindings,
+                      const LoweredGraph& lowered) {
+  const absl::StatusOr<Explanation> explained = Explain(graph, bindings, kBuildLimits);
+  FUZZ_CHECK(explained.ok(), explained.status().ToString());
+  std::vector<bool> has_node(FuseChains(lowered.program).nodes.size(), false);
+  for (const ExplainedNode& node : explained->nodes) {
+    FUZZ_CHECK(node.operators.empty() == (node.fate != NodeFate::kComputed), node.name);
+    for (const uint32_t op : node.operators) has_node.at(op) = true;
+  }
+  const auto without = std::count(has_node.begin(), has_node.end(), false);
+  FUZZ_CHECK(static_cast<size_t>(without) <= lowered.outputs.size(), without);
+}
+
 // A file that is cut off, and one with another byte.
 void ReadDamaged(std::string bytes) {
   if (bytes.empty()) return;
@@ -107,13 +124,15 @@ void Run(const file::ModelProto& model) {
   ReadDamaged(bytes);
   const absl::StatusOr<Graph> graph = ReadModel(bytes, kReadLimits);
   if (!graph.ok()) return CheckRefusal(graph.status());
-  const absl::StatusOr<Graph> specialized = Specialize(*graph, Bind(*graph), kBuildLimits);
+  const InputBindings bindings = Bind(*graph);
+  const absl::StatusOr<Graph> specialized = Specialize(*graph, bindings, kBuildLimits);
   FUZZ_CHECK(ProcessorSeconds() - begun < kMaxSeconds, "too long");
   if (!specialized.ok()) return CheckRefusal(specialized.status());
   CheckGraph(*specialized);
   const absl::StatusOr<LoweredGraph> lowered = LowerGraph(*specialized);
   if (!lowered.ok()) return CheckRefusal(lowered.status());
   CheckProgram(*specialized, *lowered);
+  CheckExplanation(*graph, bindings, *lowered);
 }
 
 }  // namespace

@@ -197,7 +197,7 @@ TEST(CpuPlan, WhatIsComputedFromConstantsIsKept) {
   const Program kept = WithConstant(WithConstant(program, scale, inputs), weights, inputs);
   const CpuPlan plan = MakeCpuPlan(FuseChains(kept));
   ASSERT_EQ(plan.nodes.size(), 1u);
-  EXPECT_THAT(plan.nodes[0].text, HasSubstr("gemm 20x30 30x44"));
+  EXPECT_THAT(ReportOf(FuseChains(kept), plan).steps[0].text, HasSubstr("gemm 20x30 30x44"));
   EXPECT_GE(plan.nodes[0].work->kept_bytes(), 30u * 44 * sizeof(float));
   EXPECT_EQ(RunOn(kept, inputs, 2), expected);
 }

@@ -1,4 +1,5 @@
 // Programs of several operators give the bytes that their operators give one after the other.
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <stop_token>
@@ -232,6 +233,43 @@ TEST_P(ProgramRunTest, GivesTheBytesOfItsNodesInRandomPrograms) {
   for (uint64_t seed = 0; seed < count; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     ExpectTheBytesOfItsNodes(device(), RandomProgram(seed, options), seed);
+  }
+}
+
+TEST_P(ProgramRunTest, ReportsItsSteps) {
+  for (const auto& [name, program] : Programs()) {
+    SCOPED_TRACE(name);
+    const auto compiled = device().Compile(program);
+    ASSERT_TRUE(compiled.ok()) << compiled.status();
+    absl::StatusOr<Bindings> bindings = BindProgram(device(), program, RandomInputs(program, 1));
+    ASSERT_TRUE(bindings.ok()) << bindings.status();
+    const auto profile = std::make_shared<RunProfile>();
+    bindings->profile = profile;
+    ASSERT_TRUE(device().RunAndWait(*compiled, *bindings).ok());
+    const ProgramReport& report = profile->report;
+    std::vector<bool> is_computed(program.nodes.size(), false);
+    uint64_t written = 0;
+    for (size_t s = 0; s < report.steps.size(); ++s) {
+      const ProgramStep& step = report.steps[s];
+      for (const uint32_t op : step.operators) is_computed.at(op) = true;
+      for (const uint32_t input : step.inputs) EXPECT_LT(input, s);
+      EXPECT_FALSE(step.text.empty());
+      EXPECT_GT(step.read_bytes, 0u);
+      written += step.written_bytes;
+    }
+    EXPECT_THAT(is_computed, ::testing::Each(true));
+    for (const uint64_t bytes : RequiredBytes(program, ValueKind::kOutput)) {
+      EXPECT_GE(written + 3, bytes);  // which are rounded up to 4
+    }
+    EXPECT_GE(report.arena_bytes, report.live_bytes);
+    if (profile->threads == 0) {
+      EXPECT_TRUE(profile->times.empty());
+    } else {
+      ASSERT_EQ(profile->times.size(), report.steps.size());
+      EXPECT_GT(*std::max_element(profile->times.begin(), profile->times.end()),
+                absl::ZeroDuration());
+    }
+    EXPECT_EQ((*compiled)->Report().steps.size(), report.steps.size());
   }
 }
 

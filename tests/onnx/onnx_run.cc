@@ -1,11 +1,13 @@
-// onnx_run [--threads=N] [--profile] MODEL [NAME=SIZES | NAME:=INTEGER]...: runs a model on the cpu
-// device. For each line "RUNS FOLDER" of its input it runs the model so often, and prints the
-// microseconds of the fastest run. If there is a folder, input i is read from its file in<i>, and
-// output i of the last run written to out<i>; otherwise inputs are zeros. With --profile it prints
-// instead how long each kernel takes on one thread, the slowest first, and how many tasks its
-// phases have.
+// onnx_run [--threads=N] [--profile | --figures] MODEL [NAME=SIZES | NAME:=INTEGER]...: runs a
+// model on the cpu device. For each line "RUNS FOLDER" of its input it runs the model so often, and
+// prints the microseconds of the fastest run. If there is a folder, input i is read from its file
+// in<i>, and output i of the last run written to out<i>; otherwise inputs are zeros. With --profile
+// it prints instead how long each step takes, the slowest first, and how many tasks its phases
+// have; with
+// --figures how many steps there are, and what they move.
 #include <algorithm>
 #include <fstream>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <sstream>
@@ -22,11 +24,12 @@
 #include "kernels/base/errors.h"
 #include "kernels/base/steady_time.h"
 #include "kernels/cpu/device/cpu_device.h"
-#include "kernels/cpu/device/cpu_plan.h"
+#include "kernels/engine/program_report.h"
 #include "kernels/onnx/lower_graph.h"
 #include "kernels/onnx/read_model.h"
 #include "kernels/onnx/specialize.h"
 #include "kernels/operators/elementwise/fuse_chains.h"
+#include "kernels/operators/program_steps.h"
 #include "tests/onnx/model_arguments.h"
 #include "tests/support/programs.h"
 
@@ -36,14 +39,16 @@ namespace {
 struct Options {
   uint32_t threads = 0;
   bool profiles = false;
+  bool prints_figures = false;
 };
 
-absl::StatusOr<Program> ProgramOf(const char* file, absl::Span<char* const> arguments) {
+// Without chains.
+absl::StatusOr<Program> LoweredProgramOf(const char* file, absl::Span<char* const> arguments) {
   ASSIGN_OR_RETURN(const Graph graph, ReadModelFile(file));
   ASSIGN_OR_RETURN(const InputBindings bindings, ParseBindings(graph, arguments));
   ASSIGN_OR_RETURN(const Graph specialized, Specialize(graph, bindings));
   ASSIGN_OR_RETURN(LoweredGraph lowered, LowerGraph(specialized));
-  return FuseChains(std::move(lowered.program));
+  return std::move(lowered.program);
 }
 
 absl::StatusOr<Bindings> BuffersFor(Device& device, const Program& program) {
@@ -91,39 +96,49 @@ absl::Status Serve(Device& device, const Program& program) {
   return absl::OkStatus();
 }
 
-// The fastest of some runs of each kernel.
+// The fastest of some runs of each step.
 absl::Status Profile(Device& device, const Program& program) {
   constexpr int kRuns = 10;
-  const CpuPlan plan = MakeCpuPlan(program);
-  ASSIGN_OR_RETURN(const Bindings bindings, BuffersFor(device, program));
-  ASSIGN_OR_RETURN(const std::shared_ptr<Buffer> arena,
-                   device.Allocate(std::max<uint64_t>(plan.arena_bytes, 1), Residency::kDevice));
-  std::vector<std::pair<absl::Duration, size_t>> times;
-  for (size_t n = 0; n < plan.nodes.size(); ++n) times.emplace_back(absl::InfiniteDuration(), n);
+  ASSIGN_OR_RETURN(const auto compiled, device.Compile(program));
+  ASSIGN_OR_RETURN(Bindings bindings, BuffersFor(device, program));
+  bindings.profile = std::make_shared<RunProfile>();
+  RunProfile best;
   for (int run = 0; run < kRuns; ++run) {
-    for (size_t n = 0; n < plan.nodes.size(); ++n) {
-      const CpuProgram& work = *plan.nodes[n].work;
-      const RunBuffers buffers = BuffersOf(plan, plan.nodes[n], bindings, arena->bytes().data());
-      const absl::Time start = SteadyNow();
-      for (size_t phase = 0; phase < work.phases().size(); ++phase) {
-        for (uint64_t task = 0; task < work.phases()[phase]; ++task) work.Run(phase, task, buffers);
-      }
-      times[n].first = std::min(times[n].first, SteadyNow() - start);
+    RETURN_IF_ERROR(device.RunAndWait(compiled, bindings).status());
+    if (run == 0) best = *bindings.profile;
+    for (size_t s = 0; s < best.times.size(); ++s) {
+      best.times[s] = std::min(best.times[s], bindings.profile->times[s]);
     }
   }
-  std::sort(times.begin(), times.end(), [](const auto& a, const auto& b) { return b < a; });
+  std::vector<std::pair<absl::Duration, size_t>> times;
   absl::Duration total;
-  for (const auto& [time, n] : times) total += time;
-  std::cout << absl::StreamFormat("%10.1f us, %d kernels, %d phases, arena of %d KiB\n",
-                                  absl::ToDoubleMicroseconds(total), plan.nodes.size(),
-                                  plan.phases.size(), plan.arena_bytes >> 10);
-  for (const auto& [time, n] : times) {
-    const CpuNode& node = plan.nodes[n];
-    std::cout << absl::StreamFormat("%10.1f %5.1f%% %4d [%s] %s\n",
-                                    absl::ToDoubleMicroseconds(time),
-                                    100 * absl::FDivDuration(time, total), n,
-                                    absl::StrJoin(node.work->phases(), "+"), node.text);
+  for (size_t s = 0; s < best.times.size(); ++s) {
+    times.emplace_back(best.times[s], s);
+    total += best.times[s];
   }
+  std::sort(times.begin(), times.end(), std::greater<>());
+  std::cout << absl::StreamFormat("%10.1f us, %d steps, %d threads, arena of %d KiB\n",
+                                  absl::ToDoubleMicroseconds(total), times.size(), best.threads,
+                                  best.report.arena_bytes >> 10);
+  for (const auto& [time, s] : times) {
+    const ProgramStep& step = best.report.steps[s];
+    std::cout << absl::StreamFormat(
+        "%10.1f %5.1f%% %4d [%s] %s\n", absl::ToDoubleMicroseconds(time),
+        100 * absl::FDivDuration(time, total), s, absl::StrJoin(step.phases, "+"), step.text);
+  }
+  return absl::OkStatus();
+}
+
+// For each way of computing the program how many steps it has and what they move: each operator on
+// its own, with chains, and as the device joins them. Then the arena and its lower bound.
+absl::Status PrintFigures(Device& device, const Program& lowered) {
+  const Program fused = FuseChains(lowered);
+  ASSIGN_OR_RETURN(const auto compiled, device.Compile(fused));
+  const ProgramReport report = compiled->Report();
+  for (const std::vector<ProgramStep>& steps : {StepsOf(lowered), StepsOf(fused), report.steps}) {
+    std::cout << steps.size() << " " << BytesMoved(steps) << " ";
+  }
+  std::cout << report.arena_bytes << " " << report.live_bytes << "\n";
   return absl::OkStatus();
 }
 
@@ -134,15 +149,19 @@ absl::Status Run(int argc, char** argv) {
     const absl::string_view flag = argv[at];
     if (flag == "--profile") {
       options.profiles = true;
+    } else if (flag == "--figures") {
+      options.prints_figures = true;
     } else if (!absl::StartsWith(flag, "--threads=") ||
                !absl::SimpleAtoi(flag.substr(10), &options.threads)) {
       return absl::InvalidArgumentError(absl::StrCat(flag, " is no flag."));
     }
   }
   if (at == argc) return absl::InvalidArgumentError("MODEL is missing.");
-  ASSIGN_OR_RETURN(const Program program,
-                   ProgramOf(argv[at], absl::MakeConstSpan(argv + at + 1, argv + argc)));
+  ASSIGN_OR_RETURN(const Program lowered,
+                   LoweredProgramOf(argv[at], absl::MakeConstSpan(argv + at + 1, argv + argc)));
   const std::unique_ptr<Device> device = CreateCpuDevice({.threads = options.threads});
+  if (options.prints_figures) return PrintFigures(*device, lowered);
+  const Program program = FuseChains(lowered);
   return options.profiles ? Profile(*device, program) : Serve(*device, program);
 }
 

@@ -55,6 +55,7 @@ class CompiledCpuProgram : public CompiledProgram {
                       .rounding = RoundingOf(plan)}),
         plan_(std::move(plan)) {}
   const CpuPlan& plan() const { return plan_; }
+  ProgramReport Report() const override { return ReportOf(program(), plan_); }
 
  private:
   const CpuPlan plan_;
@@ -92,9 +93,16 @@ class RunJob : public PoolJob {
         abandoned_(std::move(abandoned)),
         done_(std::move(done)) {}
 
-  // Checks the buffers and allocates the arena. Called before the pool gets the job.
-  absl::Status Prepare() {
+  // Checks the buffers and allocates the arena. Called before the pool, or this thread alone, gets
+  // the job.
+  absl::Status Prepare(uint32_t threads) {
     RETURN_IF_ERROR(CheckBindings(bindings_, plan().input_bytes, plan().output_bytes));
+    if (bindings_.profile != nullptr) {
+      *bindings_.profile = {
+          .report = compiled_->Report(),
+          .times = std::vector<absl::Duration>(plan().nodes.size(), absl::ZeroDuration()),
+          .threads = threads};
+    }
     const uint64_t bytes = plan().arena_bytes;
     if (bytes == 0) return absl::OkStatus();
     ASSIGN_OR_RETURN(arena_, arenas_.Allocate(bytes, Residency::kDevice));
@@ -110,6 +118,7 @@ class RunJob : public PoolJob {
       ++phase_;
       return 1;
     }
+    if (bindings_.profile != nullptr) Measure();
     const bool stopped = !refusal_.ok() || stopped_;
     if (stopped || phase_ == plan().phases.size()) {
       End();
@@ -149,6 +158,16 @@ class RunJob : public PoolJob {
  private:
   const CpuPlan& plan() const { return compiled_->plan(); }
 
+  // The phase that has ended.
+  void Measure() {
+    const absl::Time now = SteadyNow();
+    if (phase_ > 0 && refusal_.ok()) {
+      const absl::Time begin = phase_ == 1 ? begun_at_ : phase_begun_at_;  // it may have waited
+      bindings_.profile->times[plan().phases[phase_ - 1].node] += now - begin;
+    }
+    phase_begun_at_ = now;
+  }
+
   void End() {
     const Device::RunCallback done = std::move(done_);
     absl::StatusOr<RunStatistics> result = Result();
@@ -183,6 +202,7 @@ class RunJob : public PoolJob {
   size_t phase_ = 0;  // the number of the next one
   const CpuNode* node_ = nullptr;
   RunBuffers buffers_;
+  absl::Time phase_begun_at_ = queued_at_;
   absl::Time begun_at_ = queued_at_;
   std::atomic<bool> begun_ = false;
   std::atomic<bool> working_ = false;
@@ -290,13 +310,13 @@ class CpuDevice : public Device {
   void Run(std::shared_ptr<const CompiledProgram> compiled, Bindings bindings,
            std::stop_token abandoned, RunCallback done) override {
     auto ours = std::static_pointer_cast<const CompiledCpuProgram>(std::move(compiled));
-    const uint64_t run_bytes = ours->cost().run_bytes;
+    const bool is_short = ours->cost().run_bytes <= options_.max_inline_bytes && !runs_inline;
     const auto job =
         std::make_shared<RunJob>(counters_, *arenas_, std::move(ours), std::move(bindings),
                                  std::move(abandoned), std::move(done));
-    if (absl::Status status = job->Prepare(); !status.ok()) {
+    if (absl::Status status = job->Prepare(is_short ? 1u : threads_); !status.ok()) {
       job->Refuse(std::move(status));
-    } else if (run_bytes <= options_.max_inline_bytes && !runs_inline) {
+    } else if (is_short) {
       runs_inline = true;
       ThreadPool::RunHere(*job);
       runs_inline = false;

@@ -5,8 +5,6 @@
 #include <utility>
 
 #include "absl/hash/hash.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "kernels/cpu/device/sliced_program.h"
 #include "kernels/cpu/task_memory.h"
 #include "kernels/descriptor/operator_schema.h"
@@ -15,6 +13,7 @@
 #include "kernels/operators/lower.h"
 #include "kernels/operators/operator_cpu.h"
 #include "kernels/operators/operator_list.h"
+#include "kernels/operators/program_steps.h"
 
 namespace opmill {
 namespace {
@@ -45,25 +44,6 @@ RunBuffers Locate(const CpuPlan& plan, const CpuNode& node, std::byte* arena, co
   }
   buffers.scratch = arena + node.scratch_offset;
   return buffers;
-}
-
-// The operators, and the sizes of the tensors.
-std::string TextOf(const OperatorDesc& desc) {
-  std::string text;
-  if (desc.schema->family == OperatorFamily::kElementWise) {
-    for (const ChainStep& step : ChainOf(desc).steps) {
-      absl::StrAppend(&text, text.empty() ? "" : ", ", SchemaOf(step.op).name);
-    }
-  } else {
-    text = std::string(OperatorName(desc));
-  }
-  for (const TensorDesc& tensor : desc.inputs) {
-    absl::StrAppend(&text, " ", absl::StrJoin(tensor.sizes, "x"));
-  }
-  for (const TensorDesc& tensor : OutputsOf(desc)) {
-    absl::StrAppend(&text, " -> ", absl::StrJoin(tensor.sizes, "x"));
-  }
-  return text;
 }
 
 // Gives constants to the operators that keep them in their own form. What is computed from
@@ -208,14 +188,15 @@ class ChainFolder {
   std::vector<size_t> reads_;    // how often nodes read it
 };
 
-// Simplifies a program, of whose nodes these are the works and texts.
+// Simplifies a program, of whose nodes these are the works and what they compute.
 void Simplify(Program& program, std::vector<std::unique_ptr<CpuProgram>>& works,
-              std::vector<std::string>& texts) {
+              std::vector<std::vector<uint32_t>>& operators) {
   ConstantKeeper(program, works).Run();
   ChainFolder folder(program, works);
   for (size_t n = 0; n < works.size(); ++n) {
     if (const std::optional<size_t> first = folder.Fold(n)) {
-      texts[n] = absl::StrCat(texts[*first], "; ", texts[n]);
+      operators[*first].insert(operators[*first].end(), operators[n].begin(), operators[n].end());
+      operators[n] = std::move(operators[*first]);
     }
   }
   size_t kept = 0;
@@ -223,7 +204,7 @@ void Simplify(Program& program, std::vector<std::unique_ptr<CpuProgram>>& works,
     if (works[n] == nullptr) continue;
     if (kept < n) {
       works[kept] = std::move(works[n]);
-      texts[kept] = std::move(texts[n]);
+      operators[kept] = std::move(operators[n]);
     }
     ++kept;
   }
@@ -241,20 +222,20 @@ CpuPlan MakeCpuPlan(const Program& program) {
     if (value.kind == ValueKind::kConstant) plan.constants.push_back(value.constant);
   }
   std::vector<std::unique_ptr<CpuProgram>> works;
-  std::vector<std::string> texts;
+  std::vector<std::vector<uint32_t>> operators;
   for (const ProgramNode& node : validated.nodes) {
+    operators.push_back({static_cast<uint32_t>(works.size())});
     works.push_back(IsLowered(node.desc) ? MakeSlicedProgram(node.desc)
                                          : MakeCpuProgram(node.desc));
-    texts.push_back(TextOf(node.desc));
   }
-  Simplify(validated, works, texts);
+  Simplify(validated, works, operators);
   std::vector<uint64_t> scratch_bytes;
   for (size_t n = 0; n < works.size(); ++n) {
     scratch_bytes.push_back(works[n]->scratch_bytes());
     for (size_t phase = 0; phase < works[n]->phases().size(); ++phase) {
       plan.phases.push_back({n, phase, works[n]->phases()[phase]});
     }
-    plan.nodes.push_back({.text = std::move(texts[n]), .work = std::move(works[n])});
+    plan.nodes.push_back({.operators = std::move(operators[n]), .work = std::move(works[n])});
   }
   const ProgramPlaces places = Place(validated, scratch_bytes);
   for (size_t i = 0; i < plan.nodes.size(); ++i) {
@@ -268,7 +249,26 @@ CpuPlan MakeCpuPlan(const Program& program) {
     node.scratch_offset = places.scratch_offsets[i];
   }
   plan.arena_bytes = places.arena_bytes;
+  plan.live_bytes = places.live_bytes;
   return plan;
+}
+
+ProgramReport ReportOf(const Program& program, const CpuPlan& plan) {
+  std::vector<uint32_t> origins;
+  const Program lowered = Lower(program, &CanSlice, &origins);
+  std::vector<std::vector<uint32_t>> nodes;
+  for (const CpuNode& node : plan.nodes) nodes.push_back(node.operators);
+  ProgramReport report = {.steps = StepsOf(lowered, nodes),
+                          .arena_bytes = plan.arena_bytes,
+                          .live_bytes = plan.live_bytes};
+  for (size_t i = 0; i < report.steps.size(); ++i) {
+    ProgramStep& step = report.steps[i];
+    step.phases = plan.nodes[i].work->phases();
+    for (uint32_t& node : step.operators) node = origins[node];
+    step.operators.erase(std::unique(step.operators.begin(), step.operators.end()),
+                         step.operators.end());
+  }
+  return report;
 }
 
 uint64_t ScratchBytes(const CpuPlan& plan, uint64_t threads) {

@@ -6,18 +6,18 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "kernels/cpu/cpu_program.h"
 #include "kernels/engine/buffers.h"
+#include "kernels/engine/program_report.h"
 #include "kernels/program/placement.h"
 #include "kernels/program/program.h"
 
 namespace opmill {
 
 struct CpuNode {
-  std::string text;  // what it computes, for profiles
+  std::vector<uint32_t> operators;  // that it computes: nodes of the lowered program
   std::unique_ptr<const CpuProgram> work;
   std::vector<ValuePlace> inputs;
   std::vector<ValuePlace> outputs;
@@ -37,9 +37,13 @@ struct CpuPlan {
   std::vector<uint64_t> output_bytes;
   std::vector<std::shared_ptr<const ConstantData>> constants;
   uint64_t arena_bytes = 0;
+  uint64_t live_bytes = 0;  // as in ProgramPlaces
 };
 
 CpuPlan MakeCpuPlan(const Program& program);  // a validated one
+
+// Of the program that it was made of.
+ProgramReport ReportOf(const Program& program, const CpuPlan& plan);
 
 // What the plan takes in addition to its tensors if `threads` threads compute its tasks.
 uint64_t ScratchBytes(const CpuPlan& plan, uint64_t threads);

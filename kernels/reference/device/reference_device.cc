@@ -16,8 +16,11 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "kernels/base/errors.h"
+#include "kernels/base/rounding.h"
 #include "kernels/base/steady_time.h"
 #include "kernels/operators/operator_reference.h"
+#include "kernels/operators/program_steps.h"
+#include "kernels/program/placement.h"
 
 namespace opmill {
 namespace {
@@ -73,6 +76,17 @@ class ReferenceProgram : public CompiledProgram {
       : CompiledProgram(program, {.kept_bytes = sizeof(ReferenceProgram) * program.nodes.size() +
                                                 SumOf(program, ValueKind::kConstant),
                                   .scratch_bytes = SumOf(program, ValueKind::kIntermediate)}) {}
+
+  // Intermediates do not share memory.
+  ProgramReport Report() const override {
+    const std::vector<uint64_t> no_scratch(program().nodes.size(), 0);
+    ProgramReport report = {.steps = StepsOf(program()),
+                            .live_bytes = Place(program(), no_scratch).live_bytes};
+    for (const uint64_t bytes : RequiredBytes(program(), ValueKind::kIntermediate)) {
+      report.arena_bytes += RoundUp(bytes, kPlacementAlignment);
+    }
+    return report;
+  }
 };
 
 class ReferenceDevice : public Device {
@@ -191,7 +205,10 @@ class ReferenceDevice : public Device {
     RETURN_IF_ERROR(CheckBindings(run.bindings, RequiredBytes(program, ValueKind::kInput),
                                   RequiredBytes(program, ValueKind::kOutput)));
     ASSIGN_OR_RETURN(const std::vector<Range> ranges, RangesOf(program, run.bindings));
+    RunProfile* const profile = run.bindings.profile.get();
+    if (profile != nullptr) *profile = {.report = run.compiled->Report(), .threads = 1};
     for (const ProgramNode& node : program.nodes) {
+      const absl::Time step_started = SteadyNow();
       std::vector<absl::Span<const std::byte>> inputs;
       for (const ProgramView& view : node.inputs) {
         const ProgramValue& read = program.values[view.value];
@@ -204,6 +221,7 @@ class ReferenceDevice : public Device {
       std::vector<absl::Span<std::byte>> outputs;
       for (const uint32_t value : node.outputs) outputs.push_back(ranges[value].bytes());
       RETURN_IF_ERROR(ReferenceRun(node.desc, inputs, outputs, run.abandoned));
+      if (profile != nullptr) profile->times.push_back(SteadyNow() - step_started);
     }
     ++runs_;
     RunStatistics statistics;

@@ -11,6 +11,7 @@ ANSWERS = {
     "GetStatisticsResponse": "Statistics",
     "CompileOperatorResponse": "CompiledOperator",
     "ExecutionStatistics": "ExecutionStatistics",
+    "ExplainModelResponse": "Explanation",
 }
 _SCALARS = {1: "float", 3: "int", 4: "int", 5: "int", 8: "bool", 9: "str", 13: "int"}
 _DURATION = ".google.protobuf.Duration"

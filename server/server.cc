@@ -38,11 +38,12 @@ namespace {
 constexpr int kStreamLookaheadBytes = 8 << 20;
 // Those with tensors or files of models. All others, those of gRPC's own services included, take
 // small messages.
-constexpr std::array<absl::string_view, 6> kLargeMethods = {
+constexpr std::array<absl::string_view, 7> kLargeMethods = {
     "/opmill.v1.OperatorService/Execute",
     "/opmill.v1.OperatorService/ExecuteStream",
     "/opmill.v1.OperatorService/CompileOperator",
     "/opmill.v1.OperatorService/DescribeModel",
+    "/opmill.v1.OperatorService/ExplainModel",
     "/inference.GRPCInferenceService/ModelInfer",
     "/inference.GRPCInferenceService/ModelStreamInfer"};
 constexpr absl::string_view kMethodWithFiles =

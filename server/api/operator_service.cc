@@ -6,6 +6,7 @@
 #include "server/api/describe_call.h"
 #include "server/api/execute_call.h"
 #include "server/api/execute_stream_call.h"
+#include "server/api/explain_call.h"
 #include "server/api/model_messages.h"
 #include "server/api/server_info.h"
 
@@ -43,6 +44,12 @@ grpc::ServerUnaryReactor* OperatorService::DescribeModel(grpc::CallbackServerCon
                                                          grpc::ByteBuffer* response) {
   return DescribeCall::Start(parts_, *context, Begin("DescribeModel", *context), *request,
                              *response);
+}
+
+grpc::ServerUnaryReactor* OperatorService::ExplainModel(grpc::CallbackServerContext* context,
+                                                        const grpc::ByteBuffer* request,
+                                                        grpc::ByteBuffer* response) {
+  return ExplainCall::Start(parts_, *context, Begin("ExplainModel", *context), *request, *response);
 }
 
 RawReactor* OperatorService::ExecuteFromItsHeaders(grpc::CallbackServerContext* context) {

@@ -15,10 +15,11 @@ namespace opmill {
 using OperatorServiceBase = v1::OperatorService::WithRawCallbackMethod_ExecuteStream<
     v1::OperatorService::WithRawCallbackMethod_CompileOperator<
         v1::OperatorService::WithRawCallbackMethod_DescribeModel<
-            v1::OperatorService::WithCallbackMethod_GetServerInfo<
-                v1::OperatorService::WithCallbackMethod_GetStatistics<
-                    v1::OperatorService::WithCallbackMethod_ListModels<
-                        v1::OperatorService::Service>>>>>>;
+            v1::OperatorService::WithRawCallbackMethod_ExplainModel<
+                v1::OperatorService::WithCallbackMethod_GetServerInfo<
+                    v1::OperatorService::WithCallbackMethod_GetStatistics<
+                        v1::OperatorService::WithCallbackMethod_ListModels<
+                            v1::OperatorService::Service>>>>>>>;
 
 class OperatorService final : public OperatorServiceBase {
  public:
@@ -34,6 +35,9 @@ class OperatorService final : public OperatorServiceBase {
   grpc::ServerUnaryReactor* DescribeModel(grpc::CallbackServerContext* context,
                                           const grpc::ByteBuffer* request,
                                           grpc::ByteBuffer* response) override;
+  grpc::ServerUnaryReactor* ExplainModel(grpc::CallbackServerContext* context,
+                                         const grpc::ByteBuffer* request,
+                                         grpc::ByteBuffer* response) override;
   RawReactor* ExecuteStream(grpc::CallbackServerContext* context) override;
   grpc::ServerUnaryReactor* GetStatistics(grpc::CallbackServerContext* context,
                                           const v1::GetStatisticsRequest* request,

@@ -177,8 +177,8 @@ class InputDecoder {
 
 }  // namespace
 
-absl::Status ProgramRequest::DecodeDesc(const v1::ModelDesc& desc, std::optional<OwnedPayload> file,
-                                        ExecutionRequest& to) {
+absl::Status ProgramRequest::DecodeModel(const v1::ModelDesc& desc,
+                                         std::optional<OwnedPayload> file, ExecutionRequest& to) {
   desc_ = desc;
   RETURN_IF_ERROR(finder_.Find(desc_, std::move(file)));
   return finder_.model() == nullptr ? absl::OkStatus() : DecodeInputs(to);
@@ -228,6 +228,16 @@ void ProgramRequest::Make(Executor& executor, ExecutionRequest& to, const Done& 
       done(status);
     }
   });
+}
+
+void ProgramRequest::Explain(Executor& executor, ExecutionRequest& to,
+                             const ModelPrograms::Explained& done) {
+  finder_.Await(
+      [&] {
+        return finder_.sources().programs.Explain(requested_->model->graph, bindings_,
+                                                  executor.AccountOf(to.origin), to.deadline, done);
+      },
+      done);
 }
 
 void ProgramRequest::MakeProgram(Executor& executor, ExecutionRequest& to, const Done& done) {

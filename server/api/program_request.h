@@ -54,8 +54,10 @@ class ProgramRequest {
       return finder_.OfMessage(InvalidField(
           "model", "model is given beside operator or feature_level; a model has neither."));
     }
-    return DecodeDesc(request.model(), std::move(file), to);
+    return DecodeModel(request.model(), std::move(file), to);
   }
+  absl::Status DecodeModel(const v1::ModelDesc& desc, std::optional<OwnedPayload> file,
+                           ExecutionRequest& to);
   // The same for a request that may have an operator: it sets that.
   template <typename Request>
   absl::Status Decode(const Request& request, std::optional<OwnedPayload> file,
@@ -70,11 +72,11 @@ class ProgramRequest {
   // error if there is no program, at the deadline of `to`, or after Cancel. `to` must live until
   // then.
   void Make(Executor& executor, ExecutionRequest& to, const Done& done);
+  // After that: what becomes of the nodes of its ONNX model. `to` must live until `done` is called.
+  void Explain(Executor& executor, ExecutionRequest& to, const ModelPrograms::Explained& done);
   void Cancel(const absl::Status& why) { finder_.Cancel(why); }
 
  private:
-  absl::Status DecodeDesc(const v1::ModelDesc& desc, std::optional<OwnedPayload> file,
-                          ExecutionRequest& to);
   absl::Status DecodeInputs(ExecutionRequest& to);
   absl::Status BindInputs(ExecutionRequest& to);  // errors name fields of the model
   void SetProgram(ModelPrograms::Program program, ExecutionRequest& to);

@@ -56,10 +56,10 @@ void ResultStream::EncodeStarted(v1::ExecutionStarted& to) {
   for (const uint64_t bytes : execution_->output_bytes()) to.add_output_bytes(bytes);
 }
 
-void ResultStream::EncodeStatistics(v1::ExecutionStatistics& to) const {
-  const Execution::Report report = execution_->report();
-  if (const auto& model = execution_->request().model; model != nullptr) {
-    model->model->statistics->AddSuccess(report.times, report.total, execution_->request().rows);
+void EncodeStatistics(const Execution& execution, v1::ExecutionStatistics& to) {
+  const Execution::Report report = execution.report();
+  if (const auto& model = execution.request().model; model != nullptr) {
+    model->model->statistics->AddSuccess(report.times, report.total, execution.request().rows);
   }
   EncodeDuration(report.times.upload, *to.mutable_upload());
   EncodeDuration(report.times.compile, *to.mutable_compile());

@@ -20,6 +20,9 @@ namespace opmill {
 // Bytes of an output, without a copy unless they are few.
 grpc::Slice SliceOf(const std::shared_ptr<BudgetedBuffer>& output, uint64_t offset, uint64_t bytes);
 
+// Of one whose results are ready; also counts it in the statistics of its model.
+void EncodeStatistics(const Execution& execution, v1::ExecutionStatistics& to);
+
 // Not thread-safe. The bytes are not copied: a message keeps the buffers alive until the transport
 // is done with it.
 class ResultStream {
@@ -41,7 +44,7 @@ class ResultStream {
     if (!next_.started) EncodeStarted(*response.mutable_started());
     std::optional<std::vector<OutgoingChunk>> chunks = NextChunks();
     if (!chunks.has_value()) return false;
-    if (done()) EncodeStatistics(*response.mutable_statistics());
+    if (done()) EncodeStatistics(*execution_, *response.mutable_statistics());
     grpc::ByteBuffer joined = JoinChunks(response, *std::move(chunks));
     message.Swap(&joined);
     return true;
@@ -51,8 +54,6 @@ class ResultStream {
   // At least one byte, and at most max_chunk_bytes_ in total.
   std::optional<std::vector<OutgoingChunk>> NextChunks();
   void EncodeStarted(v1::ExecutionStarted& to);
-  // Also counts the execution, in the statistics of its model.
-  void EncodeStatistics(v1::ExecutionStatistics& to) const;
 
   const std::shared_ptr<Execution> execution_;
   const uint64_t max_chunk_bytes_;

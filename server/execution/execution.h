@@ -70,6 +70,7 @@ struct ExecutionRequest {
   absl::Time deadline = absl::InfiniteFuture();
   std::vector<InputSource> sources;  // of its inputs; empty if all of them come in chunks
   int32_t priority = 0;              // among the executions of its caller that wait for the device
+  std::shared_ptr<RunProfile> profile = nullptr;  // as in Bindings
   // Called once, without any lock held, from any thread, possibly from within a call of the
   // executor. Either the results are ready to be streamed, or status() says why there are none.
   std::function<void(const std::shared_ptr<Execution>&)> on_ready;

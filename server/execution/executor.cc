@@ -322,6 +322,7 @@ void Executor::Submit(const std::shared_ptr<Execution>& execution) {
     if (StartRunning(*execution)) {
       compiled = std::move(execution->compiled_);
       bindings = execution->buffers_.Bind();
+      bindings.profile = execution->request().profile;
     }
   }
   Start(execution, std::move(compiled), std::move(bindings));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/base/errors.h"
 #include "server/status/retry_delay.h"
 
 namespace opmill {
@@ -40,7 +41,7 @@ absl::StatusOr<std::shared_ptr<ModelPrograms::Wait>> ModelPrograms::Make(
     const std::shared_ptr<const onnx::Model>& model, const onnx::InputBindings& bindings,
     const std::shared_ptr<CallerAccount>& caller, absl::Time deadline, Done done) {
   return Await(
-      Key(model.get(), onnx::KeyOf(bindings)),
+      Key(Work::kProgram, model.get(), onnx::KeyOf(bindings)),
       [model, bindings]() -> Made { return model->ProgramFor(bindings); },
       "its program is being made", caller, deadline,
       [done = std::move(done)](const Made& made) {
@@ -50,11 +51,28 @@ absl::StatusOr<std::shared_ptr<ModelPrograms::Wait>> ModelPrograms::Make(
       });
 }
 
+absl::StatusOr<std::shared_ptr<ModelPrograms::Wait>> ModelPrograms::Explain(
+    const std::shared_ptr<const onnx::Model>& model, const onnx::InputBindings& bindings,
+    const std::shared_ptr<CallerAccount>& caller, absl::Time deadline, Explained done) {
+  return Await(
+      Key(Work::kExplanation, model.get(), onnx::KeyOf(bindings)),
+      [model, bindings]() -> Made {
+        ASSIGN_OR_RETURN(onnx::Explanation explained, model->Explain(bindings));
+        return std::make_shared<const onnx::Explanation>(std::move(explained));
+      },
+      "it is being explained", caller, deadline,
+      [done = std::move(done)](const Made& made) {
+        done(made.ok() ? absl::StatusOr<std::shared_ptr<const onnx::Explanation>>(
+                             std::static_pointer_cast<const onnx::Explanation>(*made))
+                       : made.status());
+      });
+}
+
 absl::StatusOr<std::shared_ptr<ModelPrograms::Wait>> ModelPrograms::Read(
     const void* file, ReadModel read, const std::shared_ptr<CallerAccount>& caller,
     absl::Time deadline, ReadDone done) {
   return Await(
-      Key(file, ""), [read = std::move(read)]() -> Made { return read(); },
+      Key(Work::kModel, file, ""), [read = std::move(read)]() -> Made { return read(); },
       "its model is being read", caller, deadline,
       [done = std::move(done)](const Made& made) {
         done(made.ok() ? absl::StatusOr<std::shared_ptr<const Model>>(

@@ -9,6 +9,7 @@
 #include <list>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -36,6 +37,8 @@ class ModelPrograms : public std::enable_shared_from_this<ModelPrograms> {
  public:
   using Program = std::shared_ptr<const onnx::ModelProgram>;
   using Done = std::function<void(const absl::StatusOr<Program>&)>;
+  using Explained =
+      std::function<void(const absl::StatusOr<std::shared_ptr<const onnx::Explanation>>&)>;
   using ReadModel = std::function<absl::StatusOr<std::shared_ptr<const Model>>()>;
   using ReadDone = std::function<void(const absl::StatusOr<std::shared_ptr<const Model>>&)>;
   class Wait;
@@ -50,6 +53,12 @@ class ModelPrograms : public std::enable_shared_from_this<ModelPrograms> {
                                              const std::shared_ptr<CallerAccount>& caller,
                                              absl::Time deadline, Done done)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // The same for what becomes of its nodes, which is not kept.
+  absl::StatusOr<std::shared_ptr<Wait>> Explain(const std::shared_ptr<const onnx::Model>& model,
+                                                const onnx::InputBindings& bindings,
+                                                const std::shared_ptr<CallerAccount>& caller,
+                                                absl::Time deadline, Explained done)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // The same for `read`, which reads the file of one request, `file`: a file need not be what its
   // sender says, so no other request waits for it.
   absl::StatusOr<std::shared_ptr<Wait>> Read(const void* file, ReadModel read,
@@ -62,7 +71,8 @@ class ModelPrograms : public std::enable_shared_from_this<ModelPrograms> {
 
  private:
   struct Making;
-  using Key = std::pair<const void*, std::string>;  // of a model and sizes, or of a file
+  enum class Work { kProgram, kExplanation, kModel };
+  using Key = std::tuple<Work, const void*, std::string>;  // of a model and sizes, or of a file
   using Queue = FairQueue<const CallerAccount*, std::shared_ptr<Making>>;
   using Made = absl::StatusOr<std::shared_ptr<const void>>;
 

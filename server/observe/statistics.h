@@ -36,8 +36,9 @@ struct StageTimes {
 };
 
 // The RPCs that refuse requests beyond a limit.
-inline constexpr std::array<absl::string_view, 5> kRefusingRpcs = {
-    "CompileOperator", "Execute", "ExecuteStream", "ModelInfer", "ModelStreamInfer"};
+inline constexpr std::array<absl::string_view, 6> kRefusingRpcs = {
+    "CompileOperator", "Execute",    "ExecuteStream",
+    "ExplainModel",    "ModelInfer", "ModelStreamInfer"};
 
 struct CallerCounters;
 

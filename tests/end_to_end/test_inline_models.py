@@ -220,7 +220,7 @@ class InlineModels(unittest.TestCase):
     def test_what_is_not_a_file_is_short(self):
         self.start()
         channel = self.enterContext(api.connect(self.server.address))
-        for method in ("CompileOperator", "DescribeModel", "Execute"):
+        for method in ("CompileOperator", "DescribeModel", "ExplainModel", "Execute"):
             call = channel.unary_unary(f"/{api.SERVICE}/{method}")
             refusal = self.refusal(lambda call=call: call(attackers.UNKNOWN_FIELDS, timeout=SECONDS))
             self.assertEqual((refusal.code, refusal.sentence),

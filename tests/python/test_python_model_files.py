@@ -59,6 +59,12 @@ class ModelFiles(unittest.TestCase):
                     self.check(second(**feeds), feeds, scale=3.0)
         self.assertGreaterEqual(self.kept().evictions, 12)
 
+    def test_explain(self):
+        self.start("--max_inline_models=1")
+        made = opmill.Model(self.c, self.path)
+        opmill.Model(self.c, onnx_model.made_model(3.0))  # takes its place
+        self.assertEqual(len(made.explain({"x": (4, 6), "shape": [3, 8]}).nodes), 6)
+
     def test_many_threads(self):
         self.start("--max_inline_models=1")
         models = [opmill.Model(self.c, onnx_model.made_model(scale)) for scale in (2.0, 3.0)]

@@ -45,6 +45,30 @@ class Models(unittest.TestCase):
         self.assertEqual(getattr(raised.exception, "sentence", str(raised.exception)), sentence)
         return raised.exception
 
+    def test_explain(self):
+        explained = self.made.explain({"x": (4, 6), "shape": [3, 8]})
+        self.assertEqual([(node.operator, node.fate) for node in explained.nodes],
+                         [("Mul", "step"), ("Add", "fused"), ("Relu", "fused"), ("Reshape", "view"),
+                          ("Greater", "step"), ("ReduceSum", "step")])
+        self.assertEqual([step.nodes for step in explained.steps], [(0, 1, 2), (4,), (5,)])
+        self.assertGreater(sum(step.duration.total_seconds() for step in explained.steps), 0)
+        self.assertEqual(self.made.explain({"x": (4, 6), "shape": [3, 8]}, run=False).threads, 0)
+        for inputs, sentence in (
+                ({"x": (4, 6)}, "made needs the elements of 'shape'."),
+                ({"shape": [3, 8]}, "made needs the sizes of 'x', which are (-1, 6)."),
+                ({"z": (1,)}, "made has no input 'z'; ")):
+            with self.assertRaises(TypeError) as raised:
+                self.made.explain(inputs)
+            self.assertTrue(str(raised.exception).startswith(sentence), raised.exception)
+        with self.assertRaises(opmill.InvalidArgument):
+            self.made.explain({"x": (4, 7), "shape": [3, 8]})
+
+        async def main():
+            async with await opmill.aio.connect(self.server.address) as c:
+                return await (await c.model("made")).explain({"x": (4, 6), "shape": [3, 8]})
+
+        self.assertEqual(asyncio.run(main()).nodes, explained.nodes)
+
     def test_what_it_takes_and_gives(self):
         self.assertEqual((self.made.name, self.made.version), ("made", "3"))
         self.assertEqual([(each.name, each.dtype, each.shape) for each in self.made.inputs],

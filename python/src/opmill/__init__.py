@@ -12,7 +12,8 @@ opmill.aio is the same for asyncio, opmill.dask for arrays of Dask.
 from . import aio
 from ._channel import Tls
 from ._execution import Execution
-from ._messages import CompiledOperator, ExecutionStatistics, ServerInfo, Statistics
+from ._messages import (CompiledOperator, ExecutionStatistics, ExplainedNode, ExplainedStep,
+                        Explanation, ServerInfo, Statistics)
 from ._models import ModelInfo, ModelTensor, ServedModel
 from ._operators import AxisDirection, ReduceFunction, TopK
 from ._shared_memory import shared_empty
@@ -25,8 +26,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AxisDirection", "Cancelled", "Client", "CompiledOperator", "DeadlineExceeded", "Execution",
-    "ExecutionStatistics", "FailedPrecondition", "Internal", "InvalidArgument", "Model",
-    "ModelInfo", "ModelTensor", "NotFound", "OpMillError", "PermissionDenied", "ReduceFunction",
+    "ExecutionStatistics", "ExplainedNode", "ExplainedStep", "Explanation", "FailedPrecondition",
+    "Internal", "InvalidArgument", "Model", "ModelInfo", "ModelTensor", "NotFound", "OpMillError", "PermissionDenied", "ReduceFunction",
     "ResourceExhausted", "ServedModel", "ServerInfo", "Statistics", "Tls", "TopK", "Unauthenticated",
     "Unavailable", "Unimplemented", "aio", "connect", "shared_empty",
 ]

@@ -331,6 +331,65 @@ class ExecutionStatistics:
     batch_size: int
 
 
+@dataclass(frozen=True)
+class ExplainedNode:
+    """The contract's ExplainedNode."""
+
+    # at most its first 256 bytes
+    name: str
+    # ONNX's
+    operator: str
+    fate: str
+    # that compute it
+    steps: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class ExplainedStep:
+    """The contract's ExplainedStep."""
+
+    # the operators that it joins, with the sizes of their tensors
+    text: str
+    # positions in `nodes` of those that it computes
+    nodes: tuple[int, ...]
+    # with constants, each tensor once
+    read_bytes: int
+    written_bytes: int
+    # Parts that follow each other, and how many tasks (cpu device) or groups (Direct3D 12) each
+    # has.
+    phases: tuple[int, ...]
+    # absent if it is not measured
+    duration: timedelta
+    # Positions in `steps` of those whose results it reads.
+    inputs: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The contract's ExplainModelResponse."""
+
+    # of an ONNX file, without its constants
+    nodes: tuple[ExplainedNode, ...]
+    # What the device does, in its order. Their numbers are their positions here.
+    steps: tuple[ExplainedStep, ...]
+    # If every operator that the nodes need were a step of its own: their number, and the bytes
+    # that they would read and write.
+    unfused_steps: int
+    unfused_bytes: int
+    # of intermediates and scratch, which share memory
+    arena_bytes: int
+    # the most of these that is needed at the same time: a bound for the arena
+    live_bytes: int
+    # zero if it was in the cache
+    compile_duration: timedelta
+    was_cached: bool
+    # Of the execution. Threads among which the device has divided each step; 0 if it does not
+    # measure steps, so that only `statistics` has a time.
+    threads: int
+    statistics: ExecutionStatistics
+    model_version: str
+
+
 MESSAGES = {
     "opmill.v1.DeviceInfo": DeviceInfo,
     "opmill.v1.OperatorSupport": OperatorSupport,
@@ -349,4 +408,7 @@ MESSAGES = {
     "opmill.v1.ModelTensor": ModelTensor,
     "opmill.v1.CompileOperatorResponse": CompiledOperator,
     "opmill.v1.ExecutionStatistics": ExecutionStatistics,
+    "opmill.v1.ExplainedNode": ExplainedNode,
+    "opmill.v1.ExplainedStep": ExplainedStep,
+    "opmill.v1.ExplainModelResponse": Explanation,
 }

@@ -30,9 +30,8 @@ class ModelFile:
             raise TypeError(f"file is {source!r}; it must be a path, or the bytes of an ONNX file.")
         self.sha256 = hashlib.sha256(self.bytes).hexdigest()
 
-    def describe_message(self, *, sends_file: bool) -> Message:
-        return DescribeModelRequest(model=ModelDesc(sha256=self.sha256),
-                                    model_file=self.bytes if sends_file else None)
+    def describe_message(self) -> Message:
+        return DescribeModelRequest(model=ModelDesc(sha256=self.sha256))
 
     def is_needed(self, error: OpMillError, max_message_bytes: int) -> bool:
         """Whether the server must get the file. Raises ResourceExhausted if it is too large."""

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from ._arguments import Options, check_options, nearest
 from ._call import Prepared
-from ._contract import DATA_TYPES, Message, ModelDesc
+from ._contract import DATA_TYPES, ExplainModelRequest, Message, ModelDesc, TensorDesc
 from ._element_types import ElementTypes, convert, may_cast
 from ._execution import Execution
 from ._model_files import ModelFile
@@ -99,10 +99,12 @@ class ServedModel(Generic[ResultT]):
     `timeout`, `priority` and `progress` are those of all calls."""
 
     def __init__(self, info: ModelInfo, version: str, run: Callable[[Any, Options], ResultT],
+                 explain: Callable[[Message, ModelFile | None, float | None], Any],
                  file: ModelFile | None = None) -> None:
         self._info = info
         self._version = version
         self._run = run
+        self._explain = explain
         self._file = file
 
     @property
@@ -135,6 +137,18 @@ class ServedModel(Generic[ResultT]):
         call = ModelCall(self._info, self._version, self._bind(names, inputs, named), self._file)
         return self._run(call, cast(Options, options))
 
+    def explain(self, inputs: Mapping[str, Any] | None = None, *, run: bool = True,
+                timeout: float | None = None) -> Any:
+        """What became of each node, and how long each step takes: an Explanation (of a client for
+        asyncio, when it is awaited). The server runs the model with numbers that it makes up,
+        unless `run` is false. `inputs` has what the model leaves open: sizes of inputs, and elements
+        of those on which sizes depend.
+
+            m.explain({"x": (1, 3, 320, 320), "sr": 16000})"""
+        call = ModelCall(self._info, self._version, {}, self._file)
+        request = ExplainModelRequest(model=call.describe_sizes(inputs or {}), run=run)
+        return self._explain(request, self._file, timeout)
+
     def _bind(self, names: list[str], inputs: Sequence[ArrayLike],
               named: Mapping[str, ArrayLike]) -> dict[str, ArrayLike]:
         takes = f"it takes {', '.join(names)}" if names else "it takes no inputs"
@@ -164,8 +178,7 @@ class ModelCall:
     def prepare(self, types: ElementTypes, cast: DTypeLike | None) -> Prepared:
         """Inputs with a value come last, so that the positions of the others are those of what is
         sent."""
-        desc = (ModelDesc(sha256=self.file.sha256) if self.file
-                else ModelDesc(name=self.info.name, version=self.version))
+        desc = self._desc()
         tensors = []
         for expected in sorted(self.info.inputs, key=lambda tensor: tensor.needs_value):
             path = f"model.inputs[{len(desc.inputs)}].tensor"
@@ -177,6 +190,37 @@ class ModelCall:
                 tensors.append(tensor)
         return Prepared(desc, tensors, (), field="model",
                         values=len(desc.inputs) - len(tensors), file=self.file)
+
+    def describe_sizes(self, given: Mapping[str, Any]) -> Message:
+        """With the sizes of all inputs, and elements where they are needed."""
+        names = [tensor.name for tensor in self.info.inputs]
+        for name in given:
+            if name not in names:
+                raise TypeError(f"{self.info.name} has no input '{name}'; "
+                                f"{nearest(name, names, synonyms={})}")
+        desc = self._desc()
+        for expected in self.info.inputs:
+            entry = desc.inputs.add(name=expected.name)
+            if expected.needs_value:
+                if expected.name not in given:
+                    raise TypeError(f"{self.info.name} needs the elements of '{expected.name}'.")
+                path = f"model.inputs[{len(desc.inputs) - 1}].tensor"
+                tensor = self._tensor(expected, given[expected.name], path)
+                entry.tensor.CopyFrom(tensor.desc)
+                entry.value = bytes(tensor.data)
+                continue
+            sizes = tuple(given.get(expected.name, expected.shape))
+            if -1 in sizes:
+                raise TypeError(f"{self.info.name} needs the sizes of '{expected.name}', which are "
+                                f"{expected.shape}.")
+            name = "uint8" if expected.dtype == np.bool_ else expected.dtype.name
+            entry.tensor.CopyFrom(TensorDesc(data_type=DATA_TYPES.numbers[name], sizes=sizes))
+        return desc
+
+    def _desc(self) -> Message:
+        if self.file:
+            return ModelDesc(sha256=self.file.sha256)
+        return ModelDesc(name=self.info.name, version=self.version)
 
     def result_of(self, execution: Execution) -> dict[str, Array]:
         return dict(zip(execution.names, execution.outputs))

@@ -20,7 +20,7 @@ from ._call import Array, Call
 from ._channel import (ConnectOptions, SharedMemory, Tls, Token, credentials, options_of,
                        uri_and_arguments)
 from ._connect_failure import connect_failure
-from ._contract import HEALTH_CHECK, SERVICE, message
+from ._contract import HEALTH_CHECK, SERVICE, Message, message
 from ._convert import to_dataclass
 from ._execution import Execution, Receiver, Request
 from ._model_files import ModelFile, ModelSource
@@ -30,7 +30,7 @@ from ._named_operators import named_call
 from ._operators import Operators, TopK
 from ._progress import reporting
 from ._retry import Attempts
-from .errors import NotFound, OpMillError
+from .errors import OpMillError
 
 _T = TypeVar("_T")
 
@@ -103,7 +103,7 @@ class Client(Operators[Coroutine[Any, Any, Array], Coroutine[Any, Any, TopK]]):
     async def model(self, name: str, version: str = "", *, timeout: float | None = None
                     ) -> ServedModel[Coroutine[Any, Any, dict[str, Array]]]:
         info = find_model(await self.models(timeout=timeout), name, str(version))
-        return ServedModel(info, str(version), self._run)
+        return ServedModel(info, str(version), self._run, self._explain)
 
     @checked
     async def compile(self, operator: str, inputs: Sequence[ArrayLike],
@@ -124,17 +124,13 @@ class Client(Operators[Coroutine[Any, Any, Array], Coroutine[Any, Any, TopK]]):
         return call.result_of(await self._execute(call, options))
 
     async def _describe(self, file: ModelFile, timeout: float | None) -> ModelInfo:
-        async def ask(*, sends_file: bool) -> Any:
-            request = file.describe_message(sends_file=sends_file)
-            return await self._unary("DescribeModel", request, timeout)
-
-        try:
-            answer = await ask(sends_file=False)
-        except NotFound as error:
-            if not file.is_needed(error, self._blocking._max_message_bytes):
-                raise
-            answer = await ask(sends_file=True)
+        answer = await self._unary("DescribeModel", file.describe_message(), timeout, file=file)
         return info_of_file(answer, file)
+
+    async def _explain(self, request: Message, file: ModelFile | None,
+                       timeout: float | None) -> _messages.Explanation:
+        answer = await self._unary("ExplainModel", request, timeout, file=file)
+        return to_dataclass(answer, _messages.Explanation)
 
     async def _ask_limits(self) -> None:
         info = await self._unary("GetServerInfo", None, self._options.connect_timeout,
@@ -180,7 +176,7 @@ class Client(Operators[Coroutine[Any, Any, Array], Coroutine[Any, Any, TopK]]):
             raise
 
     async def _unary(self, method: str, request: Any, timeout: float | None,
-                     max_attempts: int | None = None) -> Any:
+                     max_attempts: int | None = None, file: ModelFile | None = None) -> Any:
         call = self._channel.unary_unary(
             f"/{SERVICE}/{method}",
             request_serializer=lambda r: b"" if r is None else r.SerializeToString(),
@@ -189,7 +185,8 @@ class Client(Operators[Coroutine[Any, Any, Array], Coroutine[Any, Any, TopK]]):
         async def attempt(left: float | None) -> Any:
             return await call(request, timeout=left, metadata=self._options.metadata())
 
-        return await self._retry(attempt, self._timeout(timeout), max_attempts)
+        return await self._retry(attempt, self._timeout(timeout), max_attempts,
+                                 self._blocking._adds_file_after(request, file))
 
     def _timeout(self, timeout: float | None) -> float | None:
         return self._options.timeout if timeout is None else timeout
@@ -244,7 +241,7 @@ class Model(ServedModel[Coroutine[Any, Any, dict[str, Array]]]):
 
     async def _open(self) -> Model:
         info = await self._client._describe(self._source, self._timeout)
-        super().__init__(info, "", self._client._run, self._source)
+        super().__init__(info, "", self._client._run, self._client._explain, self._source)
         return self
 
 

@@ -20,7 +20,7 @@ from ._call import Array, Call
 from ._channel import (ConnectOptions, SharedMemory, Tls, Token, credentials, options_of,
                        uri_and_arguments)
 from ._connect_failure import connect_failure
-from ._contract import HEALTH_CHECK, SERVICE, message
+from ._contract import HEALTH_CHECK, SERVICE, Message, message
 from ._convert import to_dataclass
 from ._element_types import ElementTypes
 from ._execution import Execution, Receiver, Request
@@ -33,7 +33,7 @@ from ._progress import reporting
 from ._retry import Attempts
 from ._shared_memory import (LEAST_BYTES, Segment, Segments, Unusable, find_shared,
                              is_possible, unusable)
-from .errors import FailedPrecondition, NotFound, OpMillError, from_rpc_error
+from .errors import FailedPrecondition, OpMillError, from_rpc_error
 
 _T = TypeVar("_T")
 
@@ -124,7 +124,7 @@ class Client(Operators[Array, TopK]):
         """The model of this name, to be called with arrays. An empty version is the highest that
         is served, at each call. Raises NotFound."""
         info = find_model(self.models(timeout=timeout), name, str(version))
-        return ServedModel(info, str(version), self._run)
+        return ServedModel(info, str(version), self._run, self._explain)
 
     @checked
     def compile(self, operator: str, inputs: Sequence[ArrayLike],
@@ -230,16 +230,13 @@ class Client(Operators[Array, TopK]):
         return sizes
 
     def _describe(self, file: ModelFile, timeout: float | None) -> ModelInfo:
-        def ask(*, sends_file: bool) -> Any:
-            return self._unary("DescribeModel", file.describe_message(sends_file=sends_file), timeout)
-
-        try:
-            answer = ask(sends_file=False)
-        except NotFound as error:
-            if not file.is_needed(error, self._max_message_bytes):
-                raise
-            answer = ask(sends_file=True)
+        answer = self._unary("DescribeModel", file.describe_message(), timeout, file=file)
         return info_of_file(answer, file)
+
+    def _explain(self, request: Message, file: ModelFile | None,
+                 timeout: float | None) -> _messages.Explanation:
+        answer = self._unary("ExplainModel", request, timeout, file=file)
+        return to_dataclass(answer, _messages.Explanation)
 
     def _ask_limits(self) -> None:
         info = self._unary("GetServerInfo", None, self._options.connect_timeout, max_attempts=1)
@@ -255,13 +252,25 @@ class Client(Operators[Array, TopK]):
                                and is_possible())
 
     def _unary(self, method: str, request: Any, timeout: float | None,
-               max_attempts: int | None = None) -> Any:
+               max_attempts: int | None = None, file: ModelFile | None = None) -> Any:
+        """`file` is added to the request if the server needs it."""
         call = self._channel.unary_unary(
             f"/{SERVICE}/{method}",
             request_serializer=lambda r: b"" if r is None else r.SerializeToString(),
             response_deserializer=message(f"opmill.v1.{method}Response").FromString)
         return self._retry(lambda left: call(request, left, self._options.metadata()), timeout,
-                           max_attempts)
+                           max_attempts, self._adds_file_after(request, file))
+
+    def _adds_file_after(self, request: Any,
+                         file: ModelFile | None) -> Callable[[OpMillError], bool]:
+        def adds_file(error: OpMillError) -> bool:
+            if (file is None or request.model_file
+                    or not file.is_needed(error, self._max_message_bytes)):
+                return False
+            request.model_file = file.bytes
+            return True
+
+        return adds_file
 
     def _retry(self, attempt: Callable[[float | None], _T], timeout: float | None,
                max_attempts: int | None = None,
@@ -319,7 +328,8 @@ class Model(ServedModel[dict[str, Array]]):
     @checked
     def __init__(self, client: Client, file: ModelSource, *, timeout: float | None = None) -> None:
         source = ModelFile(file)
-        super().__init__(client._describe(source, timeout), "", client._run, source)
+        super().__init__(client._describe(source, timeout), "", client._run, client._explain,
+                         source)
 
 
 def _close(owner: int, channel: grpc.Channel, segments: Segments) -> None:

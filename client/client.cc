@@ -171,6 +171,11 @@ absl::StatusOr<v1::ModelInfo> Client::DescribeModel(absl::string_view sha256,
   return std::move(*described->mutable_model());
 }
 
+absl::StatusOr<v1::ExplainModelResponse> Client::ExplainModel(
+    const v1::ExplainModelRequest& request) {
+  return connection_->Call(&v1::OperatorService::Stub::ExplainModel, request);
+}
+
 absl::StatusOr<v1::CompileOperatorResponse> Client::Compile(
     const Computation& computation, std::optional<v1::FeatureLevel> feature_level) {
   v1::CompileOperatorRequest request;

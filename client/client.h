@@ -82,6 +82,9 @@ class Client {
   // it.
   absl::StatusOr<v1::ModelInfo> DescribeModel(absl::string_view sha256, absl::string_view file);
 
+  // What becomes of the nodes of a model, which the server must have.
+  absl::StatusOr<v1::ExplainModelResponse> ExplainModel(const v1::ExplainModelRequest& request);
+
   // Sends the inputs, in the order of the operator or of the model's message, in one message if
   // they are small, else in chunks. The overloads without a sink return after gRPC has finished
   // reading the inputs.

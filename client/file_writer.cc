@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/base/errors.h"
 #include "kernels/base/utf8_path.h"
 
 namespace opmill {
@@ -102,6 +103,12 @@ absl::Status FileWriter::Commit() {
   if (error) return CannotWrite(path_, error.message());
   is_committed_ = true;
   return absl::OkStatus();
+}
+
+absl::Status WriteTextFile(const std::string& path, const std::string& text) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<FileWriter> writer, FileWriter::Create(path));
+  RETURN_IF_ERROR(writer->Append({reinterpret_cast<const std::byte*>(text.data()), text.size()}));
+  return writer->Commit();
 }
 
 }  // namespace opmill

@@ -48,6 +48,9 @@ class FileWriter {
   bool is_committed_ = false;
 };
 
+// The whole file.
+absl::Status WriteTextFile(const std::string& path, const std::string& text);
+
 }  // namespace opmill
 
 #endif  // OPMILL_CLIENT_FILE_WRITER_H_

@@ -1,7 +1,6 @@
 // opmill bench: measures an operator on the server.
 #include <algorithm>
 #include <atomic>
-#include <fstream>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -18,8 +17,8 @@
 #include "client/cli/operator_flags.h"
 #include "client/cli/random_elements.h"
 #include "client/cli/verbs.h"
+#include "client/file_writer.h"
 #include "client/names.h"
-#include "kernels/base/utf8_path.h"
 
 namespace opmill {
 namespace {
@@ -42,13 +41,6 @@ std::string TitleOf(const CommandLine& line, const TensorDesc& input) {
   return absl::StrCat(line.Get("operator").value_or(""), function.empty() ? "" : " ", function,
                       ", ", NameOf(static_cast<v1::DataType>(input.data_type)), " (",
                       absl::StrJoin(input.sizes, ", "), ")");
-}
-
-absl::Status WriteFile(const std::string& path, const std::string& text) {
-  std::ofstream file(PathOf(path), std::ios::binary);
-  file << text;
-  file.close();
-  return file ? absl::OkStatus() : absl::UnknownError(absl::StrCat(path, " cannot be written."));
 }
 
 // The number of concurrent executions, for each run.
@@ -118,7 +110,7 @@ int Bench(const CommandLine& line) {
         : concurrency.size() == 1 ? ReportText(reports[0])
                                   : ReportTable(reports));
   if (const std::optional<std::string> chart = line.Get("chart")) {
-    status.Update(WriteFile(*chart, ReportChart(TitleOf(line, input), reports)));
+    status.Update(WriteTextFile(*chart, ReportChart(TitleOf(line, input), reports)));
   }
   return status.ok() ? kDone : Fail(status);
 }

@@ -1,6 +1,5 @@
 #include "client/cli/run_model.h"
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -17,13 +16,12 @@
 #include "client/cli/operator_flags.h"
 #include "client/cli/output_plan.h"
 #include "client/cli/run_report.h"
-#include "client/mapped_file.h"
+#include "client/cli/wanted_model.h"
 #include "client/model_call.h"
 #include "client/names.h"
 #include "kernels/base/errors.h"
 #include "kernels/base/excerpt.h"
 #include "kernels/base/nearest.h"
-#include "kernels/base/sha256.h"
 
 namespace opmill {
 namespace {
@@ -39,8 +37,6 @@ std::optional<NamedFile> NamedFileIn(const std::string& word) {
   if (equals == std::string::npos || equals == 0) return std::nullopt;
   return NamedFile{word.substr(0, equals), word.substr(equals + 1)};
 }
-
-bool IsFile(absl::string_view name) { return absl::EndsWith(name, ".onnx"); }
 
 struct ModelFlags {
   std::string name;
@@ -69,58 +65,13 @@ ModelFlags ReadModelFlags(FlagReader& flags) {
   for (const Flag& flag : others) {
     if (line.Get(flag.name)) flags.Fail(flag.name, "It is of operators only.");
   }
-  if (IsFile(run.name) && !run.version.empty()) {
+  if (IsModelFile(run.name) && !run.version.empty()) {
     flags.Fail("model_version", "It is of models of the server; files have no versions.");
   }
   run.cast = flags.Named("cast", &ParseDataType, v1::DATA_TYPE_UNSPECIFIED);
   run.execution.priority = ReadPriority(flags);
   RefuseJsonBesideResult(flags);
   return run;
-}
-
-// A model of the server, or that of a file, which has its SHA-256.
-struct WantedModel {
-  v1::ModelInfo info;
-  std::string sha256 = {};
-};
-
-absl::StatusOr<WantedModel> SendFile(Client& client, const std::string& path) {
-  ASSIGN_OR_RETURN(const std::shared_ptr<const MappedFile> file, MappedFile::Open(path));
-  const absl::string_view bytes(reinterpret_cast<const char*>(file->bytes().data()),
-                                file->bytes().size());
-  WantedModel model = {.info = {}, .sha256 = Sha256Hex(bytes)};
-  ASSIGN_OR_RETURN(model.info, client.DescribeModel(model.sha256, bytes));
-  model.info.set_name(path);  // for messages
-  return model;
-}
-
-// Of the newest version that is served, if `version` is empty.
-absl::StatusOr<WantedModel> FindModel(Client& client, const std::string& name,
-                                      const std::string& version) {
-  ASSIGN_OR_RETURN(const v1::ListModelsResponse listed, client.ListModels());
-  std::vector<std::string> names = OperatorNames();
-  const v1::ModelInfo* newest = nullptr;
-  std::vector<std::string> versions;  // that are served
-  for (const v1::ModelInfo& model : listed.models()) {
-    names.push_back(model.name());
-    if (model.name() != name) continue;
-    if (model.ready() && model.version() == version) return WantedModel{model};
-    if (model.ready()) versions.push_back(model.version());
-    if (model.ready() || versions.empty()) newest = &model;
-  }
-  if (newest != nullptr && versions.empty()) {
-    return absl::NotFoundError(
-        absl::StrCat("The model ", name, " is not served: ", newest->reason()));
-  }
-  if (newest != nullptr && version.empty()) return WantedModel{*newest};
-  if (newest != nullptr) {
-    return absl::NotFoundError(
-        absl::StrCat("The model ", name, " has the version", versions.size() > 1 ? "s " : " ",
-                     absl::StrJoin(versions, ", "), ", not \"", Excerpt(version), "\"."));
-  }
-  return absl::NotFoundError(absl::StrCat("There is no operator or model \"", Excerpt(name),
-                                          "\"; `opmill models` lists the models.",
-                                          DidYouMean(name, names)));
 }
 
 // The inputs with their elements.
@@ -227,7 +178,7 @@ absl::StatusOr<Job> MakeJob(const WantedModel& model, const ModelFlags& run,
 
 bool NamesModel(const CommandLine& line) {
   if (!line.argument().has_value() || FindOperatorName(*line.argument()) != nullptr) return false;
-  return IsFile(*line.argument()) || absl::c_any_of(line.GetAll("input"), &NamedFileIn);
+  return IsModelFile(*line.argument()) || absl::c_any_of(line.GetAll("input"), &NamedFileIn);
 }
 
 int RunModel(const CommandLine& line) {
@@ -237,8 +188,7 @@ int RunModel(const CommandLine& line) {
   int exit_code = kDone;
   std::optional<Client> client = ConnectOrExplain(flags, exit_code);
   if (!client) return exit_code;
-  const absl::StatusOr<WantedModel> model =
-      IsFile(run.name) ? SendFile(*client, run.name) : FindModel(*client, run.name, run.version);
+  const absl::StatusOr<WantedModel> model = FindModel(*client, run.name, run.version);
   if (!model.ok()) return Fail(model.status());
   std::vector<std::string> names;
   for (const NamedFile& input : run.inputs) names.push_back(input.name);

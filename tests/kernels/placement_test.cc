@@ -41,7 +41,8 @@ std::vector<Piece> PiecesAt(const Program& program, const ProgramPlaces& places,
                             const std::vector<uint64_t>& scratch_bytes, size_t n) {
   std::vector<Piece> pieces;
   const auto uses = [&](const auto& bound, uint32_t value) {
-    return std::find(bound.begin(), bound.end(), value) != bound.end();
+    return std::any_of(bound.begin(), bound.end(),
+                       [&](const ProgramView& view) { return view.value == value; });
   };
   for (uint32_t v = 0; v < program.values.size(); ++v) {
     if (program.values[v].kind != ValueKind::kIntermediate) continue;

@@ -22,7 +22,7 @@ constexpr size_t kVersionBytes = 2;
 constexpr size_t kHeaderAlignment = 64;
 constexpr size_t kMaxDimensions = 8;
 // NumPy reads at most 10000 bytes. A longer header may be an attempt to exhaust memory.
-constexpr uint64_t kMaxHeaderBytes = uint64_t{1} << 20;
+constexpr uint64_t kMostHeaderBytes = uint64_t{1} << 20;
 
 struct Dtype {
   absl::string_view code;  // after the byte order in 'descr'
@@ -228,9 +228,9 @@ absl::StatusOr<size_t> NpyHeaderBytes(absl::Span<const std::byte> prefix) {
   for (size_t i = 0; i < length_bytes; ++i) {
     length |= static_cast<uint64_t>(prefix[version_end + i]) << (8 * i);
   }
-  if (length > kMaxHeaderBytes) {
+  if (length > kMostHeaderBytes) {
     return absl::InvalidArgumentError(absl::StrCat("The .npy header has ", length,
-                                                   " bytes; the limit is ", kMaxHeaderBytes, "."));
+                                                   " bytes; the limit is ", kMostHeaderBytes, "."));
   }
   return version_end + length_bytes + static_cast<size_t>(length);
 }

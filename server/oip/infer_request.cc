@@ -32,7 +32,7 @@ using inference::ModelInferRequest;
 // What protobuf, and with it most clients, can read.
 constexpr uint64_t kMostResponseBytes = uint64_t{2047} << 20;
 
-std::string InputPath(size_t position) { return absl::StrCat("inputs[", position, "]"); }
+std::string TensorPath(size_t position) { return absl::StrCat("inputs[", position, "]"); }
 
 std::string ShapeTextOf(const TensorDesc& tensor) {
   return absl::StrCat(NameOf(tensor.data_type), "[", absl::StrJoin(tensor.sizes, ","), "]");
@@ -96,7 +96,7 @@ absl::Status NamingInputs(const OperatorSchema& schema, const std::vector<size_t
     if (absl::string_view(*field).substr(0, end) != schema.inputs[i].name) continue;
     return WithField(
         std::move(status),
-        absl::StrCat(InputPath(positions[i]),
+        absl::StrCat(TensorPath(positions[i]),
                      absl::StrReplaceAll(absl::string_view(*field).substr(end),
                                          {{".sizes", ".shape"}, {".data_type", ".datatype"}})));
   }
@@ -181,7 +181,7 @@ absl::Status InferRequest::BindGraph(const std::vector<TensorDesc>& inputs,
   RETURN_IF_ERROR(CheckSources(inputs));
   ASSIGN_OR_RETURN(bindings_, BindingsOf(
                                   *model_, inputs,
-                                  [&](size_t index) { return InputPath(sources_[index].position); },
+                                  [&](size_t index) { return TensorPath(sources_[index].position); },
                                   [&](size_t index, absl::Span<std::byte> to) {
                                     return ReadValue(sources_[index], inputs[index], to);
                                   }));
@@ -259,7 +259,7 @@ absl::Status InferRequest::DecodeInputs(const ModelInferRequest& header, const R
   size_t raw_count = 0;  // raw_input_contents has none for inputs in shared memory
   for (size_t i = 0; i < count; ++i) {
     const auto& input = header.inputs(static_cast<int>(i));
-    const std::string name_path = absl::StrCat(InputPath(i), ".name");
+    const std::string name_path = absl::StrCat(TensorPath(i), ".name");
     const size_t index = IndexOf(expected, input.name());
     if (index == expected.size()) {
       return InvalidField(name_path, absl::StrCat(name_path, " (\"", Excerpt(input.name()),
@@ -272,12 +272,12 @@ absl::Status InferRequest::DecodeInputs(const ModelInferRequest& header, const R
     }
     given[index] = true;
     sources_[index].position = i;
-    ASSIGN_OR_RETURN(inputs[index], DecodeTensor(input, expected[index], InputPath(i)));
+    ASSIGN_OR_RETURN(inputs[index], DecodeTensor(input, expected[index], TensorPath(i)));
     if (!model_->is_built_in) {
-      RETURN_IF_ERROR(CheckInput(*model_, index, inputs[index], InputPath(i)));
+      RETURN_IF_ERROR(CheckInput(*model_, index, inputs[index], TensorPath(i)));
     }
     ASSIGN_OR_RETURN(sources_[index].shared,
-                     OpenShared(input.parameters(), InputPath(i), index, regions));
+                     OpenShared(input.parameters(), TensorPath(i), index, regions));
     RETURN_IF_ERROR(FindSource(sources_[index], raw_count));
   }
   if (const size_t raw = message_->chunks().size(); raw > raw_count) {
@@ -303,12 +303,12 @@ absl::Status InferRequest::FindSource(Source& source, size_t& raw_count) const {
   const bool is_typed = absl::c_any_of(contents, [](const Payload& p) { return p.size() > 0; });
   if (source.shared.has_value()) {
     if (!is_typed) return absl::OkStatus();
-    const std::string path = absl::StrCat(InputPath(position), ".contents");
+    const std::string path = absl::StrCat(TensorPath(position), ".contents");
     return InvalidField(path, absl::StrCat(path, " is given, but the input is in shared memory."));
   }
   source.raw_index = raw_count++;
   if (is_typed && !raw.empty()) {
-    const std::string path = absl::StrCat(InputPath(position), ".contents");
+    const std::string path = absl::StrCat(TensorPath(position), ".contents");
     return InvalidField(path, absl::StrCat(path,
                                            " is given beside raw_input_contents; a request has "
                                            "one or the other."));
@@ -318,7 +318,7 @@ absl::Status InferRequest::FindSource(Source& source, size_t& raw_count) const {
   } else if (is_typed) {
     source.contents = &contents;
   } else {
-    const std::string path = InputPath(position);
+    const std::string path = TensorPath(position);
     return InvalidField(path,
                         absl::StrCat(path, " has no elements: raw_input_contents has ", raw.size(),
                                      " tensors, and ", path, ".contents is empty."));
@@ -332,12 +332,12 @@ absl::Status InferRequest::CheckSources(const std::vector<TensorDesc>& inputs) c
     const TensorDesc& tensor = inputs[i];
     if (source.shared.has_value()) {
       RETURN_IF_ERROR(
-          CheckInputRange(tensor, source.shared->range, ByteSizePath(InputPath(source.position))));
+          CheckInputRange(tensor, source.shared->range, ByteSizePath(TensorPath(source.position))));
       continue;
     }
     if (source.raw == nullptr) {
       RETURN_IF_ERROR(CheckContents(*source.contents, tensor,
-                                    absl::StrCat(InputPath(source.position), ".contents")));
+                                    absl::StrCat(TensorPath(source.position), ".contents")));
       continue;
     }
     const uint64_t bytes = SpannedBytes(tensor);
@@ -390,7 +390,7 @@ void InferRequest::SendInputs(Executor& executor, const std::shared_ptr<Executio
   const std::vector<TensorDesc>& inputs = execution->inputs();
   for (uint32_t i = 0; i < sources_.size(); ++i) {
     if (sources_[i].shared.has_value()) continue;
-    const std::string path = InputPath(sources_[i].position);
+    const std::string path = TensorPath(sources_[i].position);
     if (sources_[i].raw != nullptr) {
       executor.Receive(execution, {.tensor_index = i, .data = *sources_[i].raw}, path);
       continue;

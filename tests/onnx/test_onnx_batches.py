@@ -123,6 +123,12 @@ class OnnxBatches(unittest.TestCase):
     def infer(self, client, model, feeds, **options):
         return self.bits(client.infer(model, inputs_of(feeds), client_timeout=SECONDS, **options))
 
+    def wait_for_queued(self, count):
+        until = time.monotonic() + SECONDS
+        while self.opmill.statistics().in_flight.queued != count:
+            self.assertLess(time.monotonic(), until)
+            time.sleep(0.01)
+
     def statistics(self, client, model):
         return client.get_inference_statistics(model).model_stats[0]
 
@@ -227,13 +233,13 @@ class OnnxBatches(unittest.TestCase):
         requests = queue.SimpleQueue()
         requests.put(ExecuteStreamRequest(execution_id=1, begin={"model": desc}, chunks=[{"data": data}]))
         responses = self.stream(iter(requests.get, None))
-        while self.opmill.statistics().in_flight.queued < 3:
-            time.sleep(0.01)
+        self.wait_for_queued(3)
         for call in calls:
             call.cancel()
         requests.put(ExecuteStreamRequest(execution_id=1, cancel={}))
         requests.put(None)
         self.assertEqual([response.status.code for response in responses], [grpc.StatusCode.CANCELLED.value[0]])
+        self.wait_for_queued(0)
         for _ in range(3):
             self.assertEqual(list(self.pool.map(lambda _: self.execute("slow", feed), range(4))), [alone] * 4)
         self.assertLess(time.monotonic() - started, 5)
@@ -252,9 +258,10 @@ class OnnxBatches(unittest.TestCase):
         self.assertLess(time.monotonic() - started, 5)
         # Those that are cancelled, or do not fit, leave the others alone.
         calls = [client.async_infer("slow", inputs_of(x), lambda result, error: None) for _ in range(3)]
-        time.sleep(0.05)
+        self.wait_for_queued(3)
         for call in calls:
             call.cancel()
+        self.wait_for_queued(0)
         with self.assertRaises(triton.InferenceServerException):
             self.infer(client, "slow", {"x": np.ones((1, 5), np.float32)})
         self.assertEqual(list(self.pool.map(lambda _: self.infer(client, "slow", x), range(4))), [alone] * 4)

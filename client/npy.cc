@@ -134,16 +134,11 @@ absl::StatusOr<std::vector<uint32_t>> ReadShape(LiteralReader& reader) {
                                                      "; the limit is 4294967295."));
     }
     if (sizes.size() == kMaxDimensions) {
-      return absl::InvalidArgumentError(absl::StrCat("The array has more than ", kMaxDimensions,
-                                                     " dimensions, the limit "
-                                                     "for operators."));
+      return absl::InvalidArgumentError(
+          absl::StrCat("The array has more than ", kMaxDimensions, " dimensions, the limit."));
     }
     sizes.push_back(static_cast<uint32_t>(*size));
     has_comma = reader.Take(',');
-  }
-  if (sizes.empty()) {
-    return absl::InvalidArgumentError(
-        "The array has no dimensions, but operators require 1 to 8; save it with x.reshape(1).");
   }
   return sizes;
 }

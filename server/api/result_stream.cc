@@ -59,7 +59,7 @@ void ResultStream::EncodeStarted(v1::ExecutionStarted& to) {
 void ResultStream::EncodeStatistics(v1::ExecutionStatistics& to) const {
   const Execution::Report report = execution_->report();
   if (const auto& model = execution_->request().model; model != nullptr) {
-    model->model->statistics->AddSuccess(report.times, report.total, execution_->request().rows);
+    model->model->statistics->AddSuccess(report.times, report.total, execution_->request().rows());
   }
   EncodeDuration(report.times.upload, *to.mutable_upload());
   EncodeDuration(report.times.compile, *to.mutable_compile());

@@ -36,7 +36,6 @@ namespace opmill {
 
 struct Batch;
 class BatchGroup;
-struct BatchSpec;
 class Execution;
 
 // The call that a request belongs to, and its caller.
@@ -65,8 +64,6 @@ struct ExecutionRequest {
   std::optional<OperatorDesc> op;
   std::shared_ptr<const Program> program;
   std::shared_ptr<const RequestedModel> model;  // null if the request describes an operator
-  uint32_t rows = 1;                            // of a batch that the caller sends, for statistics
-  std::shared_ptr<const BatchSpec> batch;  // how it may be joined with others; null: not at all
   absl::Time deadline = absl::InfiniteFuture();
   std::vector<InputSource> sources;  // of its inputs; empty if all of them come in chunks
   int32_t priority = 0;              // among the executions of its caller that wait for the device
@@ -76,6 +73,7 @@ struct ExecutionRequest {
 
   // False until it is known what to compute.
   bool has_program() const { return op.has_value() || program != nullptr; }
+  uint32_t rows() const { return model == nullptr ? 1 : model->rows(); }
   // The name of the model, or the descriptor as text.
   std::string description() const;
   // Null if it is no operator, or not known yet.

@@ -46,8 +46,8 @@ absl::StatusOr<std::shared_ptr<Execution>> Executor::Begin(ExecutionRequest& req
   {
     const absl::MutexLock lock(&execution->mutex_);
     execution->buffers_ = *std::move(buffers);
-    if (const auto& batch = execution->request().batch; batch != nullptr) {
-      execution->batch_group_ = batches_.GroupOf(*batch, sizes.total() / execution->request().rows);
+    if (const auto& model = execution->request().model; model != nullptr) {
+      execution->batch_group_ = batches_.GroupOf(*model, sizes.total() / model->rows());
     }
     waiting_.Enter(execution);
   }
@@ -387,7 +387,7 @@ void Executor::JoinedRunEnded(JoinedRun& run, const absl::StatusOr<RunStatistics
   uint64_t rows = 0;
   for (size_t i = 0; i < members.size(); ++i) {
     Execution& execution = *members[i].execution;
-    rows += execution.request().rows;
+    rows += execution.request().rows();
     waiting_.RunEnded(execution);
     members[i].inputs.clear();
     const absl::MutexLock lock(&execution.mutex_);
@@ -437,7 +437,7 @@ void Executor::LeaveQueue(const Execution& execution) {
 void Executor::RunEnded(const std::shared_ptr<Execution>& execution,
                         const absl::StatusOr<RunStatistics>& result) {
   waiting_.RunEnded(*execution);
-  CountRun(*execution, execution->request().rows, result);
+  CountRun(*execution, execution->request().rows(), result);
   // Its caller first: the device may compute small executions within the calls below.
   Computed(execution, result);
   LeaveBatch(*execution);

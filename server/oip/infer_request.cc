@@ -17,7 +17,6 @@
 #include "proto/stack_message.h"
 #include "server/api/call_context.h"
 #include "server/api/result_stream.h"
-#include "server/execution/batches.h"
 #include "server/models/data_types.h"
 #include "server/models/graph_program.h"
 #include "server/oip/infer_parameter.h"
@@ -86,34 +85,6 @@ absl::StatusOr<bool> DecodeOwnParameter(const std::string& name, const InferPara
   return true;
 }
 
-// Renames "input.sizes[1]" to "inputs[0].shape[1]".
-absl::Status NamingInputs(const OperatorSchema& schema, const std::vector<size_t>& positions,
-                          absl::Status status) {
-  const std::optional<std::string> field = FieldOf(status);
-  if (!field.has_value()) return status;
-  const size_t end = std::min(field->find_first_of(".["), field->size());
-  for (size_t i = 0; i < schema.inputs.size(); ++i) {
-    if (absl::string_view(*field).substr(0, end) != schema.inputs[i].name) continue;
-    return WithField(
-        std::move(status),
-        absl::StrCat(TensorPath(positions[i]),
-                     absl::StrReplaceAll(absl::string_view(*field).substr(end),
-                                         {{".sizes", ".shape"}, {".data_type", ".datatype"}})));
-  }
-  return status;
-}
-
-BatchOptions BatchOptionsOf(const inference::ModelConfig& config) {
-  const inference::ModelDynamicBatching& batching = config.dynamic_batching();
-  BatchOptions options = {.max_rows = static_cast<uint32_t>(config.max_batch_size()),
-                          .preferred_rows = {batching.preferred_batch_size().begin(),
-                                             batching.preferred_batch_size().end()},
-                          .max_delay = absl::Microseconds(
-                              static_cast<int64_t>(batching.max_queue_delay_microseconds()))};
-  absl::c_sort(options.preferred_rows);
-  return options;
-}
-
 }  // namespace
 
 absl::Status InferRequest::Decode(grpc::ByteBuffer& message, const ModelTable& models,
@@ -163,9 +134,12 @@ absl::Status InferRequest::DescribeOperator(std::vector<TensorDesc> inputs,
                                             ExecutionRequest& begin) const {
   absl::StatusOr<OperatorDesc> desc = DescribeRequest(*model_, std::move(inputs), parameters);
   if (!desc.ok()) {
-    std::vector<size_t> positions;
-    for (const Source& source : sources_) positions.push_back(source.position);
-    return NamingInputs(*model_->schema, positions, desc.status());
+    const auto field = InputFieldOf(*model_->schema, sources_.size(), desc.status());
+    if (!field.has_value()) return desc.status();
+    return WithField(desc.status(),
+                     absl::StrCat(InputPath(sources_[field->index].position),
+                                  absl::StrReplaceAll(field->rest, {{".sizes", ".shape"},
+                                                                    {".data_type", ".datatype"}})));
   }
   begin.op = *std::move(desc);
   return CheckSources(begin.desc()->inputs);
@@ -214,18 +188,11 @@ absl::Status InferRequest::ProgramMade(const absl::StatusOr<ModelPrograms::Progr
 
 void InferRequest::SetProgram(std::shared_ptr<const onnx::ModelProgram> program,
                               ExecutionRequest& begin) {
-  graph_program_ = std::move(program);
   std::vector<Source> sources;  // without those of the values
-  for (const size_t i : graph_program_->inputs) sources.push_back(std::move(sources_[i]));
+  for (const size_t i : program->inputs) sources.push_back(std::move(sources_[i]));
   sources_ = std::move(sources);
-  begin.program = {graph_program_, &graph_program_->program};
-  begin.model = std::make_shared<const RequestedModel>(RequestedModel{model_, graph_program_});
-  if (model_->max_batch_size == 0) return;
-  rows_ = static_cast<uint32_t>(bindings_.sizes.begin()->second[0]);
-  begin.rows = rows_;
-  if (!model_->config.has_dynamic_batching()) return;
-  begin.batch = std::make_shared<const BatchSpec>(
-      BatchSpec{model_->graph, std::move(bindings_), BatchOptionsOf(model_->config)});
+  begin.program = {program, &program->program};
+  begin.model = std::make_shared<const RequestedModel>(RequestedModel{model_, std::move(program)});
 }
 
 absl::Status InferRequest::ReadValue(const Source& source, const TensorDesc& tensor,
@@ -422,6 +389,7 @@ void InferRequest::WriteShared(Executor& executor, const std::shared_ptr<Executi
 
 bool InferRequest::Encode(const std::shared_ptr<Execution>& execution, uint32_t outer_field,
                           grpc::ByteBuffer& message) const {
+  const ExecutionRequest& request = execution->request();
   StackMessage<inference::ModelInferResponse> header;
   header->set_model_name(model_->name);
   header->set_model_version(model_->version);
@@ -433,20 +401,20 @@ bool InferRequest::Encode(const std::shared_ptr<Execution>& execution, uint32_t 
     const TensorDesc& tensor = execution->outputs()[index];
     inference::ModelInferResponse::InferOutputTensor& to = *header->add_outputs();
     to.set_name(model_->outputs[index].name);
-    if (graph_program_ == nullptr) {
+    if (request.model == nullptr) {
       to.set_datatype(std::string(NameOf(tensor.data_type)));
       to.mutable_shape()->Add(tensor.sizes.begin(), tensor.sizes.end());
     } else {  // may have no dimensions
       to.set_datatype(std::string(TypeNameOf(model_->outputs[index])));
-      const onnx::Sizes& sizes = graph_program_->outputs[index].sizes;
+      const onnx::Sizes& sizes = request.model->graph->outputs[index].sizes;
       to.mutable_shape()->Add(sizes.begin(), sizes.end());
     }
     contents.push_back(is_shared ? grpc::Slice()
                                  : SliceOf(output, 0, execution->output_bytes()[index]));
   }
   const Execution::Report report = execution->report();
-  model_->statistics->AddSuccess(report.times, report.total, rows_);
-  if (execution->request().model == nullptr) {
+  model_->statistics->AddSuccess(report.times, report.total, request.rows());
+  if (request.model == nullptr) {
     model_->statistics->AddExecution(1, report.times.compute);
   }
   grpc::ByteBuffer joined =

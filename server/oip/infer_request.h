@@ -107,12 +107,10 @@ class InferRequest {
   std::shared_ptr<const Model> model_;
   std::string id_;
   std::optional<SplitMessage> message_;
-  onnx::InputBindings bindings_;                             // of a graph
-  std::shared_ptr<const onnx::ModelProgram> graph_program_;  // null for an operator
-  PendingWork pending_;                                      // of MakeProgram
-  std::vector<Source> sources_;                              // in the order of the program's inputs
-  uint32_t rows_ = 1;                                        // of a batch
-  std::vector<Output> outputs_;  // those that the caller wants, in the caller's order
+  onnx::InputBindings bindings_;  // of a graph
+  PendingWork pending_;           // of MakeProgram
+  std::vector<Source> sources_;   // in the order of the program's inputs
+  std::vector<Output> outputs_;   // those that the caller wants, in the caller's order
   std::vector<SharedTensor> shared_outputs_;
 };
 

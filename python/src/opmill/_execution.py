@@ -47,7 +47,7 @@ class Request:
         self._max_message_bytes = max_message_bytes
         self._chunk_bytes = min(CHUNK_BYTES, room)
         self._sends_file = False
-        file_bytes = len(prepared.file.bytes) if prepared.file else 0
+        file_bytes = prepared.file.size if prepared.file else 0
         self.is_small = (self.total_bytes <= self._chunk_bytes
                          and self.total_bytes + file_bytes <= room)
 
@@ -64,7 +64,7 @@ class Request:
 
     def _file(self) -> dict[str, bytes]:
         file = self._prepared.file
-        return {"model_file": file.bytes} if file and self._sends_file else {}
+        return {"model_file": file.read()} if file and self._sends_file else {}
 
     def message(self) -> bytes:
         """The one request of Execute."""

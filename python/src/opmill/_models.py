@@ -67,6 +67,19 @@ def _tensor_of(message: Message) -> ModelTensor:
     return ModelTensor(message.name, dtype, tuple(message.sizes), message.needs_value)
 
 
+def check_input(info: ModelInfo, expected: ModelTensor, dtype: np.dtype[Any],
+                shape: tuple[int, ...], path: str) -> None:
+    """Raises InvalidArgument if the model does not take such an array."""
+    subject = f"The input {expected.name} of {info.name}"
+    if dtype.name != expected.dtype.name:
+        raise InvalidArgument(f"{subject} is {expected.dtype}, not {dtype.name}. Convert the array "
+                              "with astype.", field=f"{path}.data_type")
+    if len(shape) != len(expected.shape) or any(
+            takes not in (-1, size) for takes, size in zip(expected.shape, shape)):
+        raise InvalidArgument(f"{subject} has the shape {expected.shape}, not {shape}.",
+                              field=f"{path}.sizes")
+
+
 def find(infos: Iterable[ModelInfo], name: str, version: str) -> ModelInfo:
     """The model of this name, and of this version; of the newest that is served if it is empty.
     Raises NotFound."""
@@ -128,20 +141,22 @@ class ServedModel(Generic[ResultT]):
         return f"<opmill.Model {self.name}{version}: {takes} -> {gives}>"
 
     def __call__(self, /, *inputs: ArrayLike, **named: Any) -> ResultT:
-        # An input that is named like an option is the input.
-        names = [tensor.name for tensor in self.inputs]
-        options = {name: named.pop(name) for name in _OPTIONS if name in named and name not in names}
-        check_options(options)
-        call = ModelCall(self._info, self._version, self._bind(names, inputs, named), self._file)
-        return self._run(call, cast(Options, options))
+        bound, options = self._bind(inputs, named)
+        return self._run(ModelCall(self._info, self._version, bound, self._file), options)
 
-    def _bind(self, names: list[str], inputs: Sequence[ArrayLike],
-              named: Mapping[str, ArrayLike]) -> dict[str, ArrayLike]:
+    def _bind(self, inputs: Sequence[Any],
+              named: Mapping[str, Any]) -> tuple[dict[str, Any], Options]:
+        """The inputs by name, and the options. An input that is named like an option is the input."""
+        names = [tensor.name for tensor in self.inputs]
+        options = {name: value for name, value in named.items() if name in _OPTIONS and name not in names}
+        check_options(options)
         takes = f"it takes {', '.join(names)}" if names else "it takes no inputs"
         if len(inputs) > len(names):
             raise TypeError(f"{self.name} got {len(inputs)} inputs; {takes}.")
         bound = dict(zip(names, inputs))
         for name, value in named.items():
+            if name in options:
+                continue
             if name in bound:
                 raise TypeError(f"{self.name} got the input '{name}' twice.")
             if name not in names:
@@ -151,7 +166,7 @@ class ServedModel(Generic[ResultT]):
         for name in names:
             if name not in bound:
                 raise TypeError(f"{self.name} got no input '{name}'; {takes}.")
-        return bound
+        return bound, cast(Options, options)
 
 
 @dataclass(frozen=True)
@@ -184,19 +199,13 @@ class ModelCall:
     def _tensor(self, expected: ModelTensor, value: ArrayLike, path: str) -> Tensor:
         """Numbers and lists take the type of the input; arrays must have it."""
         array = array_of(value, path)
-        subject = f"The input {expected.name} of {self.info.name}"
         is_array = isinstance(value, (np.ndarray, np.generic)) or hasattr(value, "__array__")
         if not is_array and may_cast(array.dtype, expected.dtype.name):
             array = convert(array, expected.dtype, path)
-        if array.dtype.name != expected.dtype.name:
-            raise InvalidArgument(f"{subject} is {expected.dtype}, not {array.dtype.name}. Convert "
-                                  "the array with astype.", field=f"{path}.data_type")
-        if len(array.shape) != len(expected.shape) or any(
-                takes not in (-1, size) for takes, size in zip(expected.shape, array.shape)):
-            raise InvalidArgument(f"{subject} has the shape {expected.shape}, not {array.shape}.",
-                                  field=f"{path}.sizes")
+        check_input(self.info, expected, array.dtype, array.shape, path)
         if 0 in array.shape:
-            raise InvalidArgument(f"{subject} has no elements: its shape is {array.shape}.",
+            raise InvalidArgument(f"The input {expected.name} of {self.info.name} has no elements: "
+                                  f"its shape is {array.shape}.",
                                   field=f"{path}.sizes[{array.shape.index(0)}]")
         if not array.flags.c_contiguous:
             array = array.copy(order="C")

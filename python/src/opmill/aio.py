@@ -20,7 +20,7 @@ from ._call import Array, Call
 from ._channel import (ConnectOptions, SharedMemory, Tls, Token, credentials, options_of,
                        uri_and_arguments)
 from ._connect_failure import connect_failure
-from ._contract import HEALTH_CHECK, SERVICE, message
+from ._contract import HEALTH_CHECK, SERVICE, ListModelsRequest, message
 from ._convert import to_dataclass
 from ._execution import Execution, Receiver, Request
 from ._model_files import ModelFile, ModelSource
@@ -97,12 +97,16 @@ class Client(Operators[Coroutine[Any, Any, Array], Coroutine[Any, Any, TopK]]):
 
     @checked
     async def models(self, *, timeout: float | None = None) -> tuple[ModelInfo, ...]:
-        return infos_of((await self._unary("ListModels", None, timeout)).models)
+        return await self._list("", timeout)
 
     @checked
     async def model(self, name: str, version: str = "", *, timeout: float | None = None
                     ) -> ServedModel[Coroutine[Any, Any, dict[str, Array]]]:
-        info = find_model(await self.models(timeout=timeout), name, str(version))
+        try:
+            infos = await self._list(name, timeout)
+        except NotFound:
+            infos = await self.models(timeout=timeout)  # of which find_model names one
+        info = find_model(infos, name, str(version))
         return ServedModel(info, str(version), self._run)
 
     @checked
@@ -119,6 +123,9 @@ class Client(Operators[Coroutine[Any, Any, Array], Coroutine[Any, Any, TopK]]):
                       attributes: Mapping[str, Any] | None = None,
                       **options: Unpack[Options]) -> Execution:
         return await self._execute(named_call(operator, inputs, attributes), options)
+
+    async def _list(self, name: str, timeout: float | None) -> tuple[ModelInfo, ...]:
+        return infos_of((await self._unary("ListModels", ListModelsRequest(name=name), timeout)).models)
 
     async def _run(self, call: Call | ModelCall, options: Options) -> Any:
         return call.result_of(await self._execute(call, options))

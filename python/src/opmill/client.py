@@ -20,7 +20,7 @@ from ._call import Array, Call
 from ._channel import (ConnectOptions, SharedMemory, Tls, Token, credentials, options_of,
                        uri_and_arguments)
 from ._connect_failure import connect_failure
-from ._contract import HEALTH_CHECK, SERVICE, message
+from ._contract import HEALTH_CHECK, SERVICE, ListModelsRequest, message
 from ._convert import to_dataclass
 from ._element_types import ElementTypes
 from ._execution import Execution, Receiver, Request
@@ -116,14 +116,18 @@ class Client(Operators[Array, TopK]):
     @checked
     def models(self, *, timeout: float | None = None) -> tuple[ModelInfo, ...]:
         """The models of the server's repository."""
-        return infos_of(self._unary("ListModels", None, timeout).models)
+        return self._list("", timeout)
 
     @checked
     def model(self, name: str, version: str = "", *,
               timeout: float | None = None) -> ServedModel[dict[str, Array]]:
         """The model of this name, to be called with arrays. An empty version is the highest that
         is served, at each call. Raises NotFound."""
-        info = find_model(self.models(timeout=timeout), name, str(version))
+        try:
+            infos = self._list(name, timeout)
+        except NotFound:
+            infos = self.models(timeout=timeout)  # of which find_model names one
+        info = find_model(infos, name, str(version))
         return ServedModel(info, str(version), self._run)
 
     @checked
@@ -143,6 +147,10 @@ class Client(Operators[Array, TopK]):
         """Executes any operator, with the names of its message in OperatorDesc:
         execute("top_k", [x], {"k": 5, "axis": -1, "axis_direction": "decreasing"})."""
         return self._execute(named_call(operator, inputs, attributes), options)
+
+    def _list(self, name: str, timeout: float | None) -> tuple[ModelInfo, ...]:
+        """Of this name; all models if it is empty."""
+        return infos_of(self._unary("ListModels", ListModelsRequest(name=name), timeout).models)
 
     def _run(self, call: Call | ModelCall, options: Options) -> Any:
         return call.result_of(self._execute(call, options))

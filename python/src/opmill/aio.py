@@ -29,6 +29,7 @@ from ._models import find as find_model
 from ._named_operators import named_call
 from ._operators import Operators, TopK
 from ._progress import reporting
+from ._resident import ResidentTensor, Tensors, Write
 from ._retry import Attempts
 from .errors import NotFound, OpMillError
 
@@ -119,6 +120,22 @@ class Client(Operators[Coroutine[Any, Any, Array], Coroutine[Any, Any, TopK]]):
                       attributes: Mapping[str, Any] | None = None,
                       **options: Unpack[Options]) -> Execution:
         return await self._execute(named_call(operator, inputs, attributes), options)
+
+    @property
+    def tensors(self) -> Tensors[Coroutine[Any, Any, ResidentTensor]]:
+        return Tensors(self._put, self._ask, self._get)
+
+    def _put(self, array: ArrayLike, write: Write, options: Options) -> Any:
+        return self._run(named_call("identity", [array], {}), {**options, "keep": write})
+
+    async def _get(self, tensor: str | ResidentTensor, timeout: float | None) -> Any:
+        if isinstance(tensor, str):
+            tensor = await self.tensors.find(tensor, timeout=timeout)
+        return await self._run(named_call("identity", [tensor], {}), {"timeout": timeout})
+
+    async def _ask(self, method: str, request: Any, timeout: float | None,
+                   convert: Callable[[Any], _T]) -> _T:
+        return convert(await self._unary(method, request, timeout))
 
     async def _run(self, call: Call | ModelCall, options: Options) -> Any:
         return call.result_of(await self._execute(call, options))

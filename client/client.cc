@@ -245,8 +245,12 @@ absl::StatusOr<v1::ExecutionStatistics> Client::Execute(const Computation& compu
   ASSIGN_OR_RETURN(const size_t max_message_bytes, MaxMessageBytes(options.timeout));
   const bool is_small =
       TotalBytes(inputs) <= std::min(kMaxInlineBytes, max_message_bytes - kHeaderBytes);
+  // Rows that an attempt has appended before its answer was lost would be appended again.
+  const bool appends = absl::c_any_of(options.resident_outputs, [](const auto& output) {
+    return output.kind() == v1::ResidentOutput::KIND_APPEND;
+  });
   return Retry(
-      connection_->options.max_attempts, connection_->TimeoutOf(options),
+      appends ? 1 : connection_->options.max_attempts, connection_->TimeoutOf(options),
       [&](absl::Duration time) { SleepUntilConnected(*connection_->channel, time); },
       [&](absl::Duration remaining) {
         ExecutionOptions bounded = options;

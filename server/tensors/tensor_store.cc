@@ -13,6 +13,7 @@
 #include "kernels/base/errors.h"
 #include "kernels/base/excerpt.h"
 #include "kernels/base/steady_time.h"
+#include "server/status/error_reason.h"
 
 namespace opmill {
 namespace {
@@ -50,23 +51,23 @@ bool HaveEqualRows(const TensorDesc& a, const TensorDesc& b) {
 }
 
 absl::Status NoSuchTensor(absl::string_view name) {
-  return WithField(
-      absl::NotFoundError(absl::StrCat("There is no tensor \"", Excerpt(name), "\" here.")),
-      "name");
+  const std::string sentence = absl::StrCat("There is no tensor \"", Excerpt(name), "\" here.");
+  return WithReason(WithField(absl::NotFoundError(sentence), "name"), "UNKNOWN_TENSOR");
 }
 
 absl::Status IsLost(absl::string_view name) {
-  return absl::UnavailableError(
-      absl::StrCat("The tensor \"", name, "\" was lost with the device; put it again."));
+  return WithReason(absl::UnavailableError(absl::StrCat(
+                        "The tensor \"", name, "\" was lost with the device; put it again.")),
+                    "TENSOR_LOST");
 }
 
-absl::Status OtherGeneration(const ResidentWrite& write, uint64_t generation) {
+absl::Status OtherGeneration(const std::string& name, uint64_t generation, uint64_t wanted) {
   const std::string is =
       generation == 0 ? "does not exist" : absl::StrCat("has the generation ", generation);
-  return WithField(
-      absl::FailedPreconditionError(absl::StrCat("The tensor \"", write.name, "\" ", is, ", not ",
-                                                 *write.if_generation, " (if_generation).")),
-      "if_generation");
+  const std::string sentence = absl::StrCat("The tensor \"", Excerpt(name), "\" ", is, ", not ",
+                                            wanted, " (if_generation).");
+  return WithReason(WithField(absl::FailedPreconditionError(sentence), "if_generation"),
+                    "OTHER_GENERATION");
 }
 
 }  // namespace
@@ -157,7 +158,7 @@ absl::Status TensorStore::Check(const ResidentWrite& write, const TensorDesc& ou
                                 const Entry* entry) const {
   const uint64_t generation = entry == nullptr ? 0 : entry->state->generation;
   if (write.if_generation.has_value() && *write.if_generation != generation) {
-    return OtherGeneration(write, generation);
+    return OtherGeneration(write.name, generation, *write.if_generation);
   }
   if (write.kind == ResidentWrite::Kind::kPut) return absl::OkStatus();
   if (entry == nullptr) return NoSuchTensor(write.name);
@@ -310,7 +311,7 @@ absl::Status TensorStore::Delete(absl::string_view owner, absl::string_view name
   if (found == entries_.end()) return NoSuchTensor(name);
   const uint64_t generation = found->second.state->generation;
   if (if_generation.has_value() && *if_generation != generation) {
-    return OtherGeneration({.name = std::string(name), .if_generation = if_generation}, generation);
+    return OtherGeneration(std::string(name), generation, *if_generation);
   }
   old = std::move(found->second);
   entries_.erase(found);

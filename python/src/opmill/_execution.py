@@ -48,6 +48,9 @@ class Request:
         self._positions = [i for i, tensor in enumerate(prepared.tensors) if not tensor.resident]
         self.inputs = [prepared.tensors[i].data for i in self._positions]
         self.may_share_memory = not resident and not writes
+        # Rows that an attempt has appended before its answer was lost would be appended again.
+        appends = any(write.kind == "append" for write in writes.values())
+        self.max_attempts = 1 if appends else None
         self._fields = {prepared.field: prepared.desc, **_level(feature_level)}
         self._others = {"resident_inputs": resident, **_priority(priority), "resident_outputs": [
             write.message(output) for output, write in sorted(writes.items())]}

@@ -36,6 +36,10 @@ class ResidentTensor:
     lease_left: timedelta | None = None
     is_lost: bool = False  # with the device: it can only be put again, or deleted
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        """Makes it one of the types that NumPy calls array-like."""
+        raise TypeError(f"The elements of the tensor {self.name} are on the server; tensors.get reads them.")
+
     def stand_in(self) -> Array:
         """An array of this type and shape, which takes no memory."""
         return np.broadcast_to(np.zeros((), self.dtype), self.shape)
@@ -76,9 +80,8 @@ def writes_of(keep: Keep | Write | None, outputs: Sequence[str]) -> dict[int, Wr
         return {i: Write(name) for i, name in enumerate(keep) if name is not None}
     for name in keep:
         if name not in outputs:
-            raise InvalidArgument(f"keep names the output '{name}'; "
-                                  f"{'the model has ' + ', '.join(outputs) if outputs else 'it has no names'}.",
-                                  field="keep")
+            has = f"the model has {', '.join(outputs)}" if outputs else "those of operators have no names"
+            raise InvalidArgument(f"keep names the output '{name}'; {has}.", field="keep")
     return {outputs.index(output): Write(name) for output, name in keep.items()}
 
 
@@ -117,23 +120,26 @@ class Tensors(Generic[ResultT]):
         `append` may extend it. After `lease` seconds without a call that names it, it is deleted;
         otherwise it stays. With `if_generation`, only if the tensor still has that generation; 0: only
         if there is none. Returns the ResidentTensor."""
-        return self._write(array, Write(name, "put", 0, capacity, lease, if_generation),
-                           {"timeout": timeout})
+        written: ResultT = self._write(
+            array, Write(name, "put", 0, capacity, lease, if_generation), {"timeout": timeout})
+        return written
 
     @checked
     def append(self, name: str, rows: ArrayLike, *, if_generation: int | None = None,
                timeout: float | None = None) -> ResultT:
         """Appends rows of the first dimension. Calls that have begun do not see them. Returns the
         ResidentTensor of what was appended; `find` returns all of it."""
-        return self._write(rows, Write(name, "append", if_generation=if_generation),
-                           {"timeout": timeout})
+        written: ResultT = self._write(
+            rows, Write(name, "append", if_generation=if_generation), {"timeout": timeout})
+        return written
 
     @checked
     def write(self, name: str, first_row: int, rows: ArrayLike, *,
               if_generation: int | None = None, timeout: float | None = None) -> ResultT:
         """Replaces rows of the first dimension."""
-        return self._write(rows, Write(name, "write", first_row, if_generation=if_generation),
-                           {"timeout": timeout})
+        written: ResultT = self._write(
+            rows, Write(name, "write", first_row, if_generation=if_generation), {"timeout": timeout})
+        return written
 
     @checked
     def get(self, tensor: str | ResidentTensor, *, timeout: float | None = None) -> Any:
@@ -143,8 +149,9 @@ class Tensors(Generic[ResultT]):
     @checked
     def find(self, name: str, *, timeout: float | None = None) -> ResultT:
         """The tensor of this name, as it is now. Raises NotFound."""
-        return self._ask("ListTensors", _ListTensorsRequest(name=name), timeout,
-                         lambda answer: tensor_of_message(answer.tensors[0]))
+        found: ResultT = self._ask("ListTensors", _ListTensorsRequest(name=name), timeout,
+                                   lambda answer: tensor_of_message(answer.tensors[0]))
+        return found
 
     @checked
     def list(self, *, timeout: float | None = None) -> Any:

@@ -173,8 +173,8 @@ class Client(Operators[Coroutine[Any, Any, Array], Coroutine[Any, Any, TopK]]):
             return request.finish(receiver)
 
         with reporting(options.get("progress"), request.total_bytes) as sent:
-            result = await self._retry(attempt, timeout,
-                                       sends_file_after=request.sends_file_after)
+            result = await self._retry(attempt, timeout, request.max_attempts,
+                                       request.sends_file_after)
             sent(request.total_bytes)
         return result
 

@@ -202,7 +202,8 @@ class Client(Operators[Array, TopK]):
                     request.raise_failure()
                 return request.finish(receiver)
 
-            result = self._retry(attempt, timeout, sends_file_after=request.sends_file_after)
+            result = self._retry(attempt, timeout, request.max_attempts,
+                                 request.sends_file_after)
             if request.is_small:
                 sent(request.total_bytes)
             return result

@@ -325,8 +325,7 @@ uint64_t ExecutionStream::Begin(const Computation& computation, std::vector<Inpu
   auto execution = std::make_shared<Execution>(sink, std::move(done));
   v1::BeginExecution& begin = *execution->begin.mutable_begin();
   SetComputation(computation, begin);
-  if (options.feature_level) begin.set_feature_level(*options.feature_level);
-  begin.set_priority(options.priority);
+  SetOptions(options, begin);
   if (options.timeout != absl::InfiniteDuration()) {
     EncodeDuration(options.timeout, *begin.mutable_timeout());
   }

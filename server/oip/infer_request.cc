@@ -137,7 +137,7 @@ absl::Status InferRequest::DescribeOperator(std::vector<TensorDesc> inputs,
     const auto field = InputFieldOf(*model_->schema, sources_.size(), desc.status());
     if (!field.has_value()) return desc.status();
     return WithField(desc.status(),
-                     absl::StrCat(InputPath(sources_[field->index].position),
+                     absl::StrCat(TensorPath(sources_[field->index].position),
                                   absl::StrReplaceAll(field->rest, {{".sizes", ".shape"},
                                                                     {".data_type", ".datatype"}})));
   }

@@ -78,6 +78,7 @@ RetryInfo = message("google.rpc.RetryInfo")
 
 DATA_TYPES = choices("opmill.v1.DataType")
 REDUCE_FUNCTIONS = choices("opmill.v1.ReduceFunction")
+KINDS_OF_WRITE = choices("opmill.v1.ResidentOutput.Kind")
 FEATURE_LEVELS = choices("opmill.v1.FeatureLevel")
 
 # The message of each operator that has one of its own, by the field of OperatorDesc.

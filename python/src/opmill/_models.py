@@ -15,13 +15,14 @@ from ._contract import DATA_TYPES, Message, ModelDesc
 from ._element_types import ElementTypes, convert, may_cast
 from ._execution import Execution
 from ._model_files import ModelFile
-from ._tensors import Tensor, array_of, tensor_of
+from ._resident import Keep, ResidentTensor, Write, writes_of
+from ._tensors import Tensor, array_of, resident_tensor_of, tensor_of
 from .errors import InvalidArgument, NotFound
 
 Array = NDArray[Any]
 ResultT = TypeVar("ResultT")
 
-_OPTIONS = ("timeout", "priority", "progress")
+_OPTIONS = ("timeout", "priority", "progress", "keep")
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,8 @@ class ServedModel(Generic[ResultT]):
         m = c.model("made")
         y = m(x, offset=o)["y"]
 
-    `timeout`, `priority` and `progress` are those of all calls."""
+    `timeout`, `priority`, `progress` and `keep` are those of all calls. `keep` may give names by those
+    of the outputs: m(x, keep={"y": "hidden"})."""
 
     def __init__(self, info: ModelInfo, version: str, run: Callable[[Any, Options], ResultT],
                  file: ModelFile | None = None) -> None:
@@ -187,11 +189,17 @@ class ModelCall:
             tensor = self._tensor(expected, self.inputs[expected.name], path)
             entry = desc.inputs.add(name=expected.name, tensor=tensor.desc)
             if expected.needs_value:
+                if tensor.resident:
+                    raise InvalidArgument(f"The elements of the input {expected.name} decide what is "
+                                          "computed; it has to be an array.", field=path)
                 entry.value = bytes(tensor.data)
             else:
                 tensors.append(tensor)
         return Prepared(desc, tensors, (), field="model",
                         values=len(desc.inputs) - len(tensors), file=self.file)
+
+    def writes(self, keep: Keep | Write | None) -> dict[int, Write]:
+        return writes_of(keep, [output.name for output in self.info.outputs])
 
     def result_of(self, execution: Execution) -> dict[str, Array]:
         return dict(zip(execution.names, execution.outputs))
@@ -199,14 +207,19 @@ class ModelCall:
     def _tensor(self, expected: ModelTensor, value: ArrayLike, path: str) -> Tensor:
         """Numbers and lists take the type of the input; arrays must have it."""
         array = array_of(value, path)
-        is_array = isinstance(value, (np.ndarray, np.generic)) or hasattr(value, "__array__")
+        is_array = (isinstance(value, (np.ndarray, np.generic, ResidentTensor))
+                    or hasattr(value, "__array__"))
         if not is_array and may_cast(array.dtype, expected.dtype.name):
             array = convert(array, expected.dtype, path)
-        check_input(self.info, expected, array.dtype, array.shape, path)
+        is_truth = isinstance(value, ResidentTensor) and expected.dtype == np.bool_
+        dtype = np.dtype(np.bool_) if is_truth and array.dtype == np.uint8 else array.dtype
+        check_input(self.info, expected, dtype, array.shape, path)
         if 0 in array.shape:
             raise InvalidArgument(f"The input {expected.name} of {self.info.name} has no elements: "
                                   f"its shape is {array.shape}.",
                                   field=f"{path}.sizes[{array.shape.index(0)}]")
+        if isinstance(value, ResidentTensor):
+            return resident_tensor_of(value, value.shape, path)
         if not array.flags.c_contiguous:
             array = array.copy(order="C")
         return tensor_of(array.view(np.uint8) if array.dtype == np.bool_ else array)

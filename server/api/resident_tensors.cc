@@ -23,18 +23,6 @@ absl::Status GivenTwice(const std::string& path, size_t index) {
   return InvalidField(path, absl::StrCat(path, " (", index, ") is given twice."));
 }
 
-absl::Status CheckFits(const TensorDesc& input, const ResidentTensor& resident,
-                       const std::string& path) {
-  if (input.data_type == resident.tensor.data_type &&
-      SpannedBytes(input) <= SpannedBytes(resident.tensor)) {
-    return absl::OkStatus();
-  }
-  return InvalidField(
-      path, absl::StrCat("The input is ", ToString(input), ", of ", SpannedBytes(input),
-                         " bytes; the tensor \"", resident.name, "\" is ",
-                         ToString(resident.tensor), ", of ", SpannedBytes(resident.tensor), "."));
-}
-
 absl::Status DecodeInput(const v1::ResidentInput& from, const std::string& path, TensorStore& store,
                          ExecutionRequest& to) {
   const std::vector<TensorDesc>& inputs = InputsOf(to);
@@ -114,6 +102,18 @@ std::vector<TensorDesc> OutputsOf(const ExecutionRequest& request) {
 }
 
 }  // namespace
+
+absl::Status CheckFits(const TensorDesc& input, const ResidentTensor& resident,
+                       const std::string& path) {
+  if (input.data_type == resident.tensor.data_type &&
+      SpannedBytes(input) <= SpannedBytes(resident.tensor)) {
+    return absl::OkStatus();
+  }
+  return InvalidField(
+      path, absl::StrCat("The input is ", ToString(input), ", of ", SpannedBytes(input),
+                         " bytes; the tensor \"", resident.name, "\" is ",
+                         ToString(resident.tensor), ", of ", SpannedBytes(resident.tensor), "."));
+}
 
 absl::Status DecodeResident(const ResidentFields& fields, TensorStore& store,
                             ExecutionRequest& to) {

@@ -30,6 +30,10 @@ struct ResidentFields {
 // Errors name fields from the root of the message.
 absl::Status DecodeResident(const ResidentFields& fields, TensorStore& store, ExecutionRequest& to);
 
+// Whether the input can be the first bytes of the tensor. `path` is of the field that names it.
+absl::Status CheckFits(const TensorDesc& input, const ResidentTensor& resident,
+                       const std::string& path);
+
 // Whether the server has that input of the request.
 bool IsResident(const ExecutionRequest& request, size_t input);
 

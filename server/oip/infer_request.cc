@@ -88,26 +88,26 @@ absl::StatusOr<bool> DecodeOwnParameter(const std::string& name, const InferPara
 }  // namespace
 
 absl::Status InferRequest::Decode(grpc::ByteBuffer& message, const ModelTable& models,
-                                  const SharedMemory& memory, ExecutionRequest& begin) {
+                                  const TensorPlaces& places, ExecutionRequest& begin) {
   arrived_ = begin.origin.arrived;
   ASSIGN_OR_RETURN(message_, SplitMessage::Take(message, PayloadKind::kInference));
   StackMessage<ModelInferRequest> header;
   if (!header->ParseFromString(message_->header())) return NotAProtobuf("ModelInferRequest");
   id_ = header->id();
   ASSIGN_OR_RETURN(model_, models.Find(header->model_name(), header->model_version()));
-  return DecodeHeader(*header, memory, begin);
+  return DecodeHeader(*header, places, begin);
 }
 
-absl::Status InferRequest::DecodeHeader(const ModelInferRequest& header, const SharedMemory& memory,
+absl::Status InferRequest::DecodeHeader(const ModelInferRequest& header, const TensorPlaces& places,
                                         ExecutionRequest& begin) {
-  const Regions regions = {memory, begin.origin};
+  const CallerPlaces caller = {places, begin.origin};
   Parameters parameters;
   for (const auto& [name, value] : header.parameters()) {
     ASSIGN_OR_RETURN(const bool is_own, DecodeOwnParameter(name, value, begin));
     if (!is_own) parameters.emplace(name, TextOf(value));
   }
   std::vector<TensorDesc> inputs;
-  RETURN_IF_ERROR(DecodeInputs(header, regions, inputs));
+  RETURN_IF_ERROR(DecodeInputs(header, caller, inputs));
   if (model_->graph == nullptr) {
     RETURN_IF_ERROR(DescribeOperator(std::move(inputs), parameters, begin));
   } else {
@@ -116,17 +116,19 @@ absl::Status InferRequest::DecodeHeader(const ModelInferRequest& header, const S
     if (program == nullptr) return absl::OkStatus();
     SetProgram(std::move(program), begin);
   }
-  return Complete(header, regions, begin);
+  return Complete(header, caller, begin);
 }
 
-absl::Status InferRequest::Complete(const ModelInferRequest& header, const Regions& regions,
+absl::Status InferRequest::Complete(const ModelInferRequest& header, const CallerPlaces& caller,
                                     ExecutionRequest& begin) {
   for (size_t i = 0; i < sources_.size(); ++i) {
-    if (!sources_[i].shared.has_value()) continue;
+    if (sources_[i].is_sent()) continue;
     begin.sources.resize(sources_.size());
-    begin.sources[i] = SourceOf(*sources_[i].shared);
+    begin.sources[i] = sources_[i].resident != nullptr
+                           ? InputSource{.resident = sources_[i].resident}
+                           : SourceOf(*sources_[i].shared);
   }
-  return DecodeOutputs(header, regions, begin.OutputTensors());
+  return DecodeOutputs(header, caller, begin.OutputTensors());
 }
 
 absl::Status InferRequest::DescribeOperator(std::vector<TensorDesc> inputs,
@@ -153,22 +155,23 @@ absl::Status InferRequest::BindGraph(const std::vector<TensorDesc>& inputs,
         path, absl::StrCat(path, " is not a parameter of ", model_->name, ", which has none."));
   }
   RETURN_IF_ERROR(CheckSources(inputs));
-  ASSIGN_OR_RETURN(bindings_, BindingsOf(
-                                  *model_, inputs,
-                                  [&](size_t index) { return TensorPath(sources_[index].position); },
-                                  [&](size_t index, absl::Span<std::byte> to) {
-                                    return ReadValue(sources_[index], inputs[index], to);
-                                  }));
+  ASSIGN_OR_RETURN(
+      bindings_,
+      BindingsOf(
+          *model_, inputs, [&](size_t index) { return TensorPath(sources_[index].position); },
+          [&](size_t index, absl::Span<std::byte> to) {
+            return ReadValue(sources_[index], inputs[index], to);
+          }));
   return absl::OkStatus();
 }
 
-void InferRequest::MakeProgram(ModelPrograms& programs, const SharedMemory& memory,
+void InferRequest::MakeProgram(ModelPrograms& programs, const TensorPlaces& places,
                                Executor& executor, ExecutionRequest& begin,
                                const std::function<void(const absl::Status&)>& done) {
   const std::shared_ptr<CallerAccount> caller = executor.AccountOf(begin.origin);
   absl::StatusOr<std::shared_ptr<ModelPrograms::Wait>> wait = programs.Make(
       model_->graph, bindings_, caller, begin.deadline,
-      [this, &memory, &begin, done](const auto& made) { done(ProgramMade(made, memory, begin)); });
+      [this, &places, &begin, done](const auto& made) { done(ProgramMade(made, places, begin)); });
   if (!wait.ok()) {
     done(wait.status());
     return;
@@ -177,13 +180,13 @@ void InferRequest::MakeProgram(ModelPrograms& programs, const SharedMemory& memo
 }
 
 absl::Status InferRequest::ProgramMade(const absl::StatusOr<ModelPrograms::Program>& made,
-                                       const SharedMemory& memory, ExecutionRequest& begin) {
+                                       const TensorPlaces& places, ExecutionRequest& begin) {
   if (absl::IsInvalidArgument(made.status())) return WithField(made.status(), "inputs");
   if (!made.ok()) return made.status();
   SetProgram(*made, begin);
   StackMessage<ModelInferRequest> header;
   if (!header->ParseFromString(message_->header())) return NotAProtobuf("ModelInferRequest");
-  return Complete(*header, {memory, begin.origin}, begin);
+  return Complete(*header, {places, begin.origin}, begin);
 }
 
 void InferRequest::SetProgram(std::shared_ptr<const onnx::ModelProgram> program,
@@ -197,6 +200,12 @@ void InferRequest::SetProgram(std::shared_ptr<const onnx::ModelProgram> program,
 
 absl::Status InferRequest::ReadValue(const Source& source, const TensorDesc& tensor,
                                      absl::Span<std::byte> to) const {
+  if (source.resident != nullptr) {
+    const std::string path = absl::StrCat(TensorPath(source.position), ".parameters.tensor");
+    return InvalidField(path, absl::StrCat(path,
+                                           " is given, but sizes depend on the elements of this "
+                                           "input, which come with the request."));
+  }
   if (source.shared.has_value()) return SourceOf(*source.shared).read(0, to);
   if (source.raw != nullptr) {
     source.raw->CopyTo(to.data());
@@ -209,7 +218,7 @@ absl::Status InferRequest::ReadValue(const Source& source, const TensorDesc& ten
   return absl::OkStatus();
 }
 
-absl::Status InferRequest::DecodeInputs(const ModelInferRequest& header, const Regions& regions,
+absl::Status InferRequest::DecodeInputs(const ModelInferRequest& header, const CallerPlaces& caller,
                                         std::vector<TensorDesc>& inputs) {
   const std::vector<ModelTensor>& expected = model_->inputs;
   const size_t count = static_cast<size_t>(header.inputs_size());
@@ -243,8 +252,11 @@ absl::Status InferRequest::DecodeInputs(const ModelInferRequest& header, const R
     if (!model_->is_built_in) {
       RETURN_IF_ERROR(CheckInput(*model_, index, inputs[index], TensorPath(i)));
     }
+    ASSIGN_OR_RETURN(sources_[index].resident,
+                     FindResident(input.parameters(), TensorPath(i), inputs[index], caller));
+    if (sources_[index].resident != nullptr) continue;
     ASSIGN_OR_RETURN(sources_[index].shared,
-                     OpenShared(input.parameters(), TensorPath(i), index, regions));
+                     OpenShared(input.parameters(), TensorPath(i), index, caller));
     RETURN_IF_ERROR(FindSource(sources_[index], raw_count));
   }
   if (const size_t raw = message_->chunks().size(); raw > raw_count) {
@@ -297,6 +309,7 @@ absl::Status InferRequest::CheckSources(const std::vector<TensorDesc>& inputs) c
   for (size_t i = 0; i < sources_.size(); ++i) {
     const Source& source = sources_[i];
     const TensorDesc& tensor = inputs[i];
+    if (source.resident != nullptr) continue;
     if (source.shared.has_value()) {
       RETURN_IF_ERROR(
           CheckInputRange(tensor, source.shared->range, ByteSizePath(TensorPath(source.position))));
@@ -316,7 +329,8 @@ absl::Status InferRequest::CheckSources(const std::vector<TensorDesc>& inputs) c
   return absl::OkStatus();
 }
 
-absl::Status InferRequest::DecodeOutputs(const ModelInferRequest& header, const Regions& regions,
+absl::Status InferRequest::DecodeOutputs(const ModelInferRequest& header,
+                                         const CallerPlaces& caller,
                                          const std::vector<TensorDesc>& outputs) {
   const std::vector<ModelTensor>& known = model_->outputs;
   for (int i = 0; i < header.outputs_size(); ++i) {
@@ -333,7 +347,7 @@ absl::Status InferRequest::DecodeOutputs(const ModelInferRequest& header, const 
       return InvalidField(path, absl::StrCat(path, " (\"", Excerpt(name), "\") is given twice."));
     }
     ASSIGN_OR_RETURN(std::optional<SharedTensor> shared,
-                     OpenShared(header.outputs(i).parameters(), output_path, index, regions));
+                     OpenShared(header.outputs(i).parameters(), output_path, index, caller));
     outputs_.push_back({index, shared.has_value()});
     if (!shared.has_value()) continue;
     RETURN_IF_ERROR(CheckOutputRange(outputs[index], shared->range, ByteSizePath(output_path)));
@@ -356,7 +370,7 @@ absl::Status InferRequest::DecodeOutputs(const ModelInferRequest& header, const 
 void InferRequest::SendInputs(Executor& executor, const std::shared_ptr<Execution>& execution) {
   const std::vector<TensorDesc>& inputs = execution->inputs();
   for (uint32_t i = 0; i < sources_.size(); ++i) {
-    if (sources_[i].shared.has_value()) continue;
+    if (!sources_[i].is_sent()) continue;
     const std::string path = TensorPath(sources_[i].position);
     if (sources_[i].raw != nullptr) {
       executor.Receive(execution, {.tensor_index = i, .data = *sources_[i].raw}, path);

@@ -7,6 +7,7 @@ import unittest
 
 import grpc
 import numpy as np
+import tritonclient.grpc as triton
 
 import api
 import arrays
@@ -169,6 +170,34 @@ class Requests(Calls):
         info = self.stub.GetServerInfo(sv.GetServerInfoRequest(), timeout=api.TIMEOUT_SECONDS)
         self.assertEqual(scrape.value("opmill_resident_tensor_limit_bytes"),
                          info.limits.max_resident_tensor_bytes)
+
+
+class OpenInference(Calls):
+    """By the parameter `tensor` of an input, as a client of Triton sets it."""
+
+    def infer(self, name, array=X, **parameters):
+        inputs = [triton.InferInput(each, array.shape, "FP32") for each in ("a", "b")]
+        inputs[0].set_data_from_numpy(array)
+        for key, value in {"tensor": name, **parameters}.items():
+            inputs[1]._get_tensor().parameters[key].string_param = value
+        return self.client.infer("element_wise_add", inputs, client_timeout=api.TIMEOUT_SECONDS)
+
+    def check_refusal(self, sentence, name, **parameters):
+        with self.assertRaises(triton.InferenceServerException) as raised:
+            self.infer(name, **parameters)
+        self.assertEqual(raised.exception.message(), sentence)
+
+    def test_an_input(self):
+        self.start()
+        self.client = self.enterContext(triton.InferenceServerClient(self.server.address))
+        self.put("x", X + 1)
+        np.testing.assert_array_equal(self.infer("x").as_numpy("output"), X + X + 1)
+        np.testing.assert_array_equal(self.infer("x", X[:2]).as_numpy("output"), X[:2] + X[:2] + 1)
+        self.check_refusal('There is no tensor "y" here.', "y")
+        self.check_refusal("inputs[1].parameters.tensor is given beside other parameters; an input has one "
+                           "source.", "x", other="1")
+        self.put("x", X[:1])
+        self.check_refusal('The input is FLOAT32[4,6], of 96 bytes; the tensor "x" is FLOAT32[1,6], of 24.', "x")
 
 
 class Owners(Calls):

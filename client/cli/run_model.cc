@@ -19,6 +19,7 @@
 #include "client/cli/wanted_model.h"
 #include "client/model_call.h"
 #include "client/names.h"
+#include "client/npy_cast.h"
 #include "kernels/base/errors.h"
 #include "kernels/base/excerpt.h"
 #include "kernels/base/nearest.h"
@@ -74,6 +75,20 @@ ModelFlags ReadModelFlags(FlagReader& flags) {
   return run;
 }
 
+// A BOOL tensor takes arrays of bool, and of uint8 as they are; others take their type, or all if
+// --cast names it.
+absl::Status CheckType(const v1::ModelInfo& model, const v1::ModelTensor& expected,
+                       const NpyDtype& dtype, v1::DataType cast) {
+  const std::string type = NameOf(dtype);
+  if (type == TypeName(expected)) return absl::OkStatus();
+  if (expected.is_bool() ? type == "uint8" : expected.data_type() == cast) return absl::OkStatus();
+  const bool has_cast = !expected.is_bool() && CheckCast(dtype, expected.data_type()).ok();
+  return absl::InvalidArgumentError(absl::StrCat("The input ", Excerpt(expected.name()), " of ",
+                                                 model.name(), " is ", TypeName(expected), ", not ",
+                                                 type, has_cast ? "; convert it with --cast " : "",
+                                                 has_cast ? TypeName(expected) : "", "."));
+}
+
 // The inputs with their elements.
 absl::StatusOr<std::vector<NamedInput>> Load(const v1::ModelInfo& model, const ModelFlags& run) {
   std::vector<NamedInput> inputs;
@@ -87,6 +102,9 @@ absl::StatusOr<std::vector<NamedInput>> Load(const v1::ModelInfo& model, const M
       return absl::InvalidArgumentError(absl::StrCat("--input: ", given.file, " holds ",
                                                      arrays.size(), " arrays; select one of them, ",
                                                      "for example ", arrays.front().name, "."));
+    }
+    if (arrays.front().dtype.has_value()) {
+      RETURN_IF_ERROR(CheckType(model, expected, *arrays.front().dtype, run.cast));
     }
     RETURN_IF_ERROR(arrays.front().status);
     ASSIGN_OR_RETURN(InputBytes bytes, arrays.front().load());
@@ -178,7 +196,10 @@ absl::StatusOr<Job> MakeJob(const WantedModel& model, const ModelFlags& run,
 
 bool NamesModel(const CommandLine& line) {
   if (!line.argument().has_value() || FindOperatorName(*line.argument()) != nullptr) return false;
-  return IsModelFile(*line.argument()) || absl::c_any_of(line.GetAll("input"), &NamedFileIn);
+  const std::vector<std::string> inputs = line.GetAll("input");
+  // Without any input it may be a model that takes none.
+  return IsModelFile(*line.argument()) || absl::c_any_of(inputs, &NamedFileIn) ||
+         (inputs.empty() && line.arguments().size() == 1);
 }
 
 int RunModel(const CommandLine& line) {

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -30,7 +31,9 @@ absl::StatusOr<WantedModel> SendFile(Client& client, const std::string& path) {
 // Of the newest version that is served, if `version` is empty.
 absl::StatusOr<WantedModel> FindServedModel(Client& client, const std::string& name,
                                             const std::string& version) {
-  ASSIGN_OR_RETURN(const v1::ListModelsResponse listed, client.ListModels());
+  absl::StatusOr<v1::ListModelsResponse> found = client.ListModels(name);
+  if (absl::IsNotFound(found.status())) found = client.ListModels();  // for the nearest name
+  ASSIGN_OR_RETURN(const v1::ListModelsResponse listed, std::move(found));
   std::vector<std::string> names = OperatorNames();
   const v1::ModelInfo* newest = nullptr;
   std::vector<std::string> versions;  // that are served

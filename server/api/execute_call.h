@@ -11,6 +11,7 @@
 
 #include "proto/payload.h"
 #include "server/api/program_request.h"
+#include "server/api/resident_tensors.h"
 #include "server/api/result_stream.h"
 #include "server/api/single_execution_call.h"
 #include "server/shared_memory/shared_memory.h"
@@ -22,11 +23,12 @@ class ExecuteCall final : public SingleExecutionCall {
  public:
   ExecuteCall(grpc::CallbackServerContext& context, RequestOrigin origin, Executor& executor,
               OpenCalls& open_calls, const ModelSources& models, const SharedMemory& shared_memory,
-              uint64_t max_chunk_bytes)
+              TensorStore& tensors, uint64_t max_chunk_bytes)
       : SingleExecutionCall(context, std::move(origin), executor, open_calls),
         executor_(executor),
         wanted_(models),
         shared_memory_(shared_memory),
+        tensors_(tensors),
         max_chunk_bytes_(max_chunk_bytes) {}
 
  private:
@@ -50,11 +52,13 @@ class ExecuteCall final : public SingleExecutionCall {
   Executor& executor_;
   ProgramRequest wanted_;
   const SharedMemory& shared_memory_;
+  TensorStore& tensors_;
   const uint64_t max_chunk_bytes_;
   std::optional<SplitMessage> request_;  // until the inputs are sent
   // Of the message, until its program is known.
   google::protobuf::RepeatedPtrField<v1::SharedMemoryRange> input_ranges_;
   google::protobuf::RepeatedPtrField<v1::SharedMemoryRange> output_ranges_;
+  ResidentFields resident_;
   std::vector<uint32_t> sent_inputs_;  // the program's input that each tensor of the message is
   std::shared_ptr<const RequestedModel> model_;  // null if it is an operator, or not known yet
   absl::Time arrived_;

@@ -19,7 +19,9 @@ using OperatorServiceBase = v1::OperatorService::WithRawCallbackMethod_ExecuteSt
                 v1::OperatorService::WithCallbackMethod_GetServerInfo<
                     v1::OperatorService::WithCallbackMethod_GetStatistics<
                         v1::OperatorService::WithCallbackMethod_ListModels<
-                            v1::OperatorService::Service>>>>>>>;
+                            v1::OperatorService::WithCallbackMethod_ListTensors<
+                                v1::OperatorService::WithCallbackMethod_DeleteTensor<
+                                    v1::OperatorService::Service>>>>>>>>>;
 
 class OperatorService final : public OperatorServiceBase {
  public:
@@ -45,6 +47,12 @@ class OperatorService final : public OperatorServiceBase {
   grpc::ServerUnaryReactor* ListModels(grpc::CallbackServerContext* context,
                                        const v1::ListModelsRequest* request,
                                        v1::ListModelsResponse* response) override;
+  grpc::ServerUnaryReactor* ListTensors(grpc::CallbackServerContext* context,
+                                        const v1::ListTensorsRequest* request,
+                                        v1::ListTensorsResponse* response) override;
+  grpc::ServerUnaryReactor* DeleteTensor(grpc::CallbackServerContext* context,
+                                         const v1::DeleteTensorRequest* request,
+                                         v1::DeleteTensorResponse* response) override;
 
  private:
   // Identifies the caller, and returns the caller's traceparent in the initial metadata.

@@ -57,6 +57,16 @@ absl::StatusOr<MemoryPlan> DivideMemory(uint64_t host_bytes, Limits& limits) {
     }
     others += plan.inline_model_bytes;
   }
+  const uint64_t left = plan.limit_bytes - std::min(plan.limit_bytes, others + kLeastBufferBytes);
+  limits.max_resident_tensor_bytes =
+      OfDefault(limits.max_resident_tensor_bytes, std::min(plan.limit_bytes / 8, left / 2));
+  plan.resident_tensor_bytes = limits.max_resident_tensor_bytes;
+  if (plan.resident_tensor_bytes > plan.limit_bytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--max_resident_tensor_bytes is ", FormatBytes(plan.resident_tensor_bytes),
+        "; it must be below the --memory_limit of ", FormatBytes(plan.limit_bytes), "."));
+  }
+  others += plan.resident_tensor_bytes;
   if (plan.limit_bytes < others + kLeastBufferBytes) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--memory_limit is ", FormatBytes(plan.limit_bytes), "; it must be at least ",
@@ -67,6 +77,9 @@ absl::StatusOr<MemoryPlan> DivideMemory(uint64_t host_bytes, Limits& limits) {
         plan.inline_model_bytes == 0
             ? ""
             : absl::StrCat(FormatBytes(plan.inline_model_bytes), " for models that callers send, "),
+        plan.resident_tensor_bytes == 0
+            ? ""
+            : absl::StrCat(FormatBytes(plan.resident_tensor_bytes), " for tensors that stay, "),
         FormatBytes(plan.transport_bytes), " for messages with a --max_message_bytes of ",
         FormatBytes(limits.max_message_bytes), ", and ", FormatBytes(kLeastBufferBytes),
         " for tensors."));

@@ -7,12 +7,6 @@
 #include "server/status/retry_delay.h"
 
 namespace opmill {
-namespace {
-
-constexpr absl::Duration kRetryDelay = absl::Milliseconds(500);
-
-}  // namespace
-
 class ModelPrograms::Wait {
  private:
   friend class ModelPrograms;
@@ -93,7 +87,7 @@ absl::StatusOr<std::shared_ptr<ModelPrograms::Wait>> ModelPrograms::Await(
       return WithRetryDelay(
           absl::ResourceExhaustedError(absl::StrCat("The server has ", waits_,
                                                     " requests (max_queued) waiting for models.")),
-          kRetryDelay);
+          kUsualRetryDelay);
     }
     ++waits_;
     std::shared_ptr<Making>& making = makings_[key];

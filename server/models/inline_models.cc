@@ -14,7 +14,6 @@
 namespace opmill {
 namespace {
 
-constexpr absl::Duration kRetryDelay = absl::Milliseconds(500);
 constexpr size_t kDigits = 12;  // of the name of a model
 // A file is copied, parsed, and its weights become constants of a program.
 constexpr uint64_t kBytesPerFileByte = 3;
@@ -124,7 +123,7 @@ absl::Status InlineModels::MakeRoom(uint64_t bytes, uint64_t more) {
           absl::StrCat("Models that callers have sent, and that are in use or being read, take ",
                        BytesInUse(), " bytes; ", more, " more exceed the limit (", limits_.bytes,
                        ", max_inline_model_bytes).")),
-      kRetryDelay);
+      kUsualRetryDelay);
 }
 
 void InlineModels::DropLast() {

@@ -16,21 +16,21 @@ class ModelInferCall final : public SingleExecutionCall {
   // All arguments must outlive the call.
   ModelInferCall(grpc::CallbackServerContext& context, RequestOrigin origin, Executor& executor,
                  OpenCalls& open_calls, const ModelTable& models, ModelPrograms& programs,
-                 const SharedMemory& memory)
+                 const TensorPlaces& places)
       : SingleExecutionCall(context, std::move(origin), executor, open_calls),
         executor_(executor),
         models_(models),
         programs_(programs),
-        memory_(memory) {}
+        places_(places) {}
 
  private:
   absl::string_view message_type() const override { return "ModelInferRequest"; }
   absl::Status Decode(grpc::ByteBuffer& message, ExecutionRequest& begin) override {
-    return request_.Decode(message, models_, memory_, begin);
+    return request_.Decode(message, models_, places_, begin);
   }
   void MakeProgram(ExecutionRequest& begin,
                    const std::function<void(const absl::Status&)>& done) override {
-    request_.MakeProgram(programs_, memory_, executor_, begin, done);
+    request_.MakeProgram(programs_, places_, executor_, begin, done);
   }
   void CancelProgram(const absl::Status& why) override { request_.CancelProgram(programs_, why); }
   void SendInputs(Executor& executor, const std::shared_ptr<Execution>& execution) override {
@@ -49,7 +49,7 @@ class ModelInferCall final : public SingleExecutionCall {
   Executor& executor_;
   const ModelTable& models_;
   ModelPrograms& programs_;
-  const SharedMemory& memory_;
+  const TensorPlaces places_;
   InferRequest request_;
 };
 

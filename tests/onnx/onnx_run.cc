@@ -2,12 +2,11 @@
 // model on the cpu device. For each line "RUNS FOLDER" of its input it runs the model so often, and
 // prints the microseconds of the fastest run. If there is a folder, input i is read from its file
 // in<i>, and output i of the last run written to out<i>; otherwise inputs are zeros. With --profile
-// it prints instead how long each step takes, the slowest first, and how many tasks its phases
-// have; with
-// --figures how many steps there are, and what they move.
+// it prints instead how long each step takes on one thread, the slowest first, which part of that
+// it would take on two, and how many tasks its phases have; with --figures how many steps there
+// are, and what they move.
 #include <algorithm>
 #include <fstream>
-#include <functional>
 #include <iostream>
 #include <memory>
 #include <sstream>
@@ -24,6 +23,7 @@
 #include "kernels/base/errors.h"
 #include "kernels/base/steady_time.h"
 #include "kernels/cpu/device/cpu_device.h"
+#include "kernels/cpu/device/cpu_plan.h"
 #include "kernels/engine/program_report.h"
 #include "kernels/onnx/lower_graph.h"
 #include "kernels/onnx/read_model.h"
@@ -96,35 +96,66 @@ absl::Status Serve(Device& device, const Program& program) {
   return absl::OkStatus();
 }
 
-// The fastest of some runs of each step.
+// The fastest times of a kernel's tasks, by phase.
+using TaskTimes = std::vector<std::vector<absl::Duration>>;
+
+// How long they take on so many threads, each of which takes the next task when it is free.
+absl::Duration TimeOn(size_t threads, const TaskTimes& times) {
+  absl::Duration sum;
+  for (const std::vector<absl::Duration>& tasks : times) {
+    std::vector<absl::Duration> busy(threads);
+    for (const absl::Duration task : tasks) *std::min_element(busy.begin(), busy.end()) += task;
+    sum += *std::max_element(busy.begin(), busy.end());
+  }
+  return sum;
+}
+
+// The fastest of some runs of each kernel.
 absl::Status Profile(Device& device, const Program& program) {
   constexpr int kRuns = 10;
-  ASSIGN_OR_RETURN(const auto compiled, device.Compile(program));
-  ASSIGN_OR_RETURN(Bindings bindings, BuffersFor(device, program));
-  bindings.profile = std::make_shared<RunProfile>();
-  RunProfile best;
+  const CpuPlan plan = MakeCpuPlan(program);
+  ASSIGN_OR_RETURN(const Bindings bindings, BuffersFor(device, program));
+  ASSIGN_OR_RETURN(const std::shared_ptr<Buffer> arena,
+                   device.Allocate(std::max<uint64_t>(plan.arena_bytes, 1), Residency::kDevice));
+  std::vector<TaskTimes> fastest(plan.nodes.size());
+  for (size_t n = 0; n < plan.nodes.size(); ++n) {
+    for (const uint64_t tasks : plan.nodes[n].work->phases()) {
+      fastest[n].emplace_back(tasks, absl::InfiniteDuration());
+    }
+  }
   for (int run = 0; run < kRuns; ++run) {
-    RETURN_IF_ERROR(device.RunAndWait(compiled, bindings).status());
-    if (run == 0) best = *bindings.profile;
-    for (size_t s = 0; s < best.times.size(); ++s) {
-      best.times[s] = std::min(best.times[s], bindings.profile->times[s]);
+    for (size_t n = 0; n < plan.nodes.size(); ++n) {
+      const CpuProgram& work = *plan.nodes[n].work;
+      const RunBuffers buffers = BuffersOf(plan, plan.nodes[n], bindings, arena->bytes().data());
+      for (size_t phase = 0; phase < work.phases().size(); ++phase) {
+        for (uint64_t task = 0; task < work.phases()[phase]; ++task) {
+          const absl::Time start = SteadyNow();
+          work.Run(phase, task, buffers);
+          fastest[n][phase][task] = std::min(fastest[n][phase][task], SteadyNow() - start);
+        }
+      }
     }
   }
   std::vector<std::pair<absl::Duration, size_t>> times;
-  absl::Duration total;
-  for (size_t s = 0; s < best.times.size(); ++s) {
-    times.emplace_back(best.times[s], s);
-    total += best.times[s];
+  absl::Duration on_two;
+  for (size_t n = 0; n < fastest.size(); ++n) {
+    times.emplace_back(TimeOn(1, fastest[n]), n);
+    on_two += TimeOn(2, fastest[n]);
   }
-  std::sort(times.begin(), times.end(), std::greater<>());
-  std::cout << absl::StreamFormat("%10.1f us, %d steps, %d threads, arena of %d KiB\n",
-                                  absl::ToDoubleMicroseconds(total), times.size(), best.threads,
-                                  best.report.arena_bytes >> 10);
-  for (const auto& [time, s] : times) {
-    const ProgramStep& step = best.report.steps[s];
+  std::sort(times.begin(), times.end(), [](const auto& a, const auto& b) { return b < a; });
+  absl::Duration total;
+  for (const auto& [time, n] : times) total += time;
+  std::cout << absl::StreamFormat(
+      "%10.1f us, at best %.2f of it on two threads, %d kernels, %d phases, arena of %d KiB\n",
+      absl::ToDoubleMicroseconds(total), absl::FDivDuration(on_two, total), plan.nodes.size(),
+      plan.phases.size(), plan.arena_bytes >> 10);
+  const ProgramReport report = ReportOf(program, plan);
+  for (const auto& [time, n] : times) {
+    const ProgramStep& step = report.steps[n];
     std::cout << absl::StreamFormat(
-        "%10.1f %5.1f%% %4d [%s] %s\n", absl::ToDoubleMicroseconds(time),
-        100 * absl::FDivDuration(time, total), s, absl::StrJoin(step.phases, "+"), step.text);
+        "%10.1f %5.1f%% %4d %.2f [%s] %s\n", absl::ToDoubleMicroseconds(time),
+        100 * absl::FDivDuration(time, total), n, absl::FDivDuration(TimeOn(2, fastest[n]), time),
+        absl::StrJoin(step.phases, "+"), step.text);
   }
   return absl::OkStatus();
 }

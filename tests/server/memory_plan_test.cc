@@ -31,11 +31,14 @@ TEST(MemoryPlan, PartsAddUpOnAnyMachine) {
     EXPECT_EQ(plan->limit_bytes, host / 4 * 3);
     EXPECT_EQ(limits.memory_limit, plan->limit_bytes);
     EXPECT_EQ(plan->process_bytes + plan->kernel_bytes + plan->operator_bytes +
-                  plan->inline_model_bytes + plan->transport_bytes + plan->buffer_bytes,
+                  plan->inline_model_bytes + plan->resident_tensor_bytes + plan->transport_bytes +
+                  plan->buffer_bytes,
               plan->limit_bytes);
     EXPECT_GE(plan->live_kernels(), 32u);
     EXPECT_EQ(limits.max_inline_model_bytes, plan->inline_model_bytes);
     EXPECT_EQ(plan->inline_model_bytes, std::min(host / 64 * 3, kGibibyte));
+    EXPECT_EQ(limits.max_resident_tensor_bytes, plan->resident_tensor_bytes);
+    EXPECT_EQ(plan->resident_tensor_bytes, host / 32 * 3);
     EXPECT_GE(plan->transport_bytes, 2 * limits.max_message_bytes);
     EXPECT_EQ(limits.max_bytes_in_flight, plan->buffer_bytes / 2);
     EXPECT_EQ(limits.max_scratch_bytes, plan->buffer_bytes / 4);
@@ -43,12 +46,12 @@ TEST(MemoryPlan, PartsAddUpOnAnyMachine) {
 }
 
 TEST(MemoryPlan, AGivenLimitAppliesAndTheOtherGetsTheRest) {
-  Limits tensors = {.memory_limit = 2 * kGibibyte, .max_bytes_in_flight = 900 * kMebibyte};
+  Limits tensors = {.memory_limit = 2 * kGibibyte, .max_bytes_in_flight = 700 * kMebibyte};
   const auto plan = DivideMemory(kGibibyte, tensors);
   ASSERT_TRUE(plan.ok()) << plan.status();
   const uint64_t usable = plan->buffer_bytes - plan->buffer_bytes / 4;
-  EXPECT_EQ(tensors.max_bytes_in_flight, 900 * kMebibyte);
-  EXPECT_EQ(tensors.max_scratch_bytes, usable - 900 * kMebibyte);
+  EXPECT_EQ(tensors.max_bytes_in_flight, 700 * kMebibyte);
+  EXPECT_EQ(tensors.max_scratch_bytes, usable - 700 * kMebibyte);
   Limits scratch = {.memory_limit = 2 * kGibibyte, .max_scratch_bytes = 100 * kMebibyte};
   ASSERT_TRUE(DivideMemory(kGibibyte, scratch).ok());
   EXPECT_EQ(scratch.max_bytes_in_flight, usable - 100 * kMebibyte);
@@ -68,6 +71,15 @@ TEST(MemoryPlan, ModelsOfCallersTakeWhatTheirLimitSays) {
   EXPECT_EQ(DivideMemory(64 * kGibibyte, small)->inline_model_bytes, 21 * kMebibyte);
   Limits none = {.max_inline_models = 0};
   EXPECT_EQ(DivideMemory(64 * kGibibyte, none)->inline_model_bytes, 0u);
+}
+
+TEST(MemoryPlan, ResidentTensorsTakeWhatTheirLimitSays) {
+  Limits limits = {.max_resident_tensor_bytes = 3 * kGibibyte};
+  EXPECT_EQ(DivideMemory(64 * kGibibyte, limits)->resident_tensor_bytes, 3 * kGibibyte);
+  EXPECT_EQ(Refusal({.memory_limit = kGibibyte, .max_resident_tensor_bytes = 2 * kGibibyte}),
+            "--max_resident_tensor_bytes is 2GiB; it must be below the --memory_limit of 1GiB.");
+  EXPECT_THAT(Refusal({.memory_limit = kGibibyte, .max_resident_tensor_bytes = 900 * kMebibyte}),
+              HasSubstr("callers send, 900MiB for tensors that stay, 192MiB for messages"));
 }
 
 TEST(MemoryPlan, RefusesALimitSmallerThanItsParts) {

@@ -16,6 +16,7 @@ from ._messages import (CompiledOperator, ExecutionStatistics, ExplainedNode, Ex
                         Explanation, ServerInfo, Statistics)
 from ._models import ModelInfo, ModelTensor, ServedModel
 from ._operators import AxisDirection, ReduceFunction, TopK
+from ._resident import ResidentTensor
 from ._shared_memory import shared_empty
 from .client import Client, Model, connect
 from .errors import (Cancelled, DeadlineExceeded, FailedPrecondition, Internal, InvalidArgument,
@@ -27,7 +28,8 @@ __version__ = "0.1.0"
 __all__ = [
     "AxisDirection", "Cancelled", "Client", "CompiledOperator", "DeadlineExceeded", "Execution",
     "ExecutionStatistics", "ExplainedNode", "ExplainedStep", "Explanation", "FailedPrecondition",
-    "Internal", "InvalidArgument", "Model", "ModelInfo", "ModelTensor", "NotFound", "OpMillError", "PermissionDenied", "ReduceFunction",
-    "ResourceExhausted", "ServedModel", "ServerInfo", "Statistics", "Tls", "TopK", "Unauthenticated",
+    "Internal", "InvalidArgument", "Model", "ModelInfo", "ModelTensor", "NotFound", "OpMillError",
+    "PermissionDenied", "ReduceFunction", "ResidentTensor", "ResourceExhausted", "ServedModel",
+    "ServerInfo", "Statistics", "Tls", "TopK", "Unauthenticated",
     "Unavailable", "Unimplemented", "aio", "connect", "shared_empty",
 ]

@@ -17,7 +17,7 @@ namespace opmill {
 namespace {
 
 constexpr int kMostLevels = 10;                 // of nested files
-constexpr size_t kMostBytes = size_t{1} << 20;  // of a file
+constexpr size_t kMostFileBytes = size_t{1} << 20;  // of a file
 constexpr absl::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 std::string Shown(absl::string_view text) { return Excerpt(text, 200); }
@@ -56,7 +56,7 @@ class Expander {
       std::vector<std::string> flags;
       ASSIGN_OR_RETURN(
           const std::string content,
-          ReadRegularFile(std::string(file), kMostBytes, absl::StrCat("--flagfile=", Shown(file))));
+          ReadRegularFile(std::string(file), kMostFileBytes, absl::StrCat("--flagfile=", Shown(file))));
       size_t number = 0;
       for (absl::string_view text : absl::StrSplit(content, '\n')) {
         if (++number == 1) absl::ConsumePrefix(&text, kByteOrderMark);

@@ -48,6 +48,7 @@ class ModelFinder {
   // Ends the work of this finder, also that which Await has begun. Called by any thread, at any
   // time.
   void Cancel(const absl::Status& why) { pending_->Cancel(sources_.programs, why); }
+  absl::Status cancelled() const { return pending_->cancelled(); }
 
   // Null until it is found.
   const std::shared_ptr<const Model>& model() const { return model_; }

@@ -71,6 +71,8 @@ class ProgramRequest {
   // then.
   void Make(Executor& executor, ExecutionRequest& to, const Done& done);
   void Cancel(const absl::Status& why) { finder_.Cancel(why); }
+  // That of Cancel; OK before.
+  absl::Status cancelled() const { return finder_.cancelled(); }
 
  private:
   absl::Status DecodeDesc(const v1::ModelDesc& desc, std::optional<OwnedPayload> file,

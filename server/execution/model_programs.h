@@ -94,9 +94,14 @@ class PendingWork {
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Also ends the work that is yet to come.
   void Cancel(ModelPrograms& programs, const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
+  // That of Cancel; OK before.
+  absl::Status cancelled() const ABSL_LOCKS_EXCLUDED(mutex_) {
+    const absl::MutexLock lock(&mutex_);
+    return cancelled_;
+  }
 
  private:
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
   std::vector<std::shared_ptr<ModelPrograms::Wait>> waits_ ABSL_GUARDED_BY(mutex_);
   absl::Status cancelled_ ABSL_GUARDED_BY(mutex_);
 };

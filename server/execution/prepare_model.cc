@@ -1,6 +1,5 @@
 #include "server/execution/prepare_model.h"
 
-#include <atomic>
 #include <memory>
 
 #include "absl/algorithm/container.h"
@@ -25,9 +24,9 @@ void PrepareModel(Executor& executor, const Model& model) {
   const auto made = model.graph->ProgramFor(bindings);
   if (!made.ok()) return;
   absl::Notification is_compiled;
-  const absl::Status posted = executor.Compile((*made)->program, absl::InfiniteFuture(),
-                                               std::make_shared<const std::atomic<bool>>(false),
-                                               [&](const auto&) { is_compiled.Notify(); });
+  const absl::Status posted =
+      executor.Compile((*made)->program, absl::InfiniteFuture(), [] { return absl::OkStatus(); },
+                       [&](const auto&) { is_compiled.Notify(); });
   if (posted.ok()) is_compiled.WaitForNotification();
 }
 

@@ -4,7 +4,6 @@
 
 #include <functional>
 #include <memory>
-#include <utility>
 
 #include "server/api/single_execution_call.h"
 #include "server/oip/infer_request.h"
@@ -13,26 +12,21 @@ namespace opmill::oip {
 
 class ModelInferCall final : public SingleExecutionCall {
  public:
-  // All arguments must outlive the call.
-  ModelInferCall(grpc::CallbackServerContext& context, RequestOrigin origin, Executor& executor,
-                 OpenCalls& open_calls, const ModelTable& models, ModelPrograms& programs,
-                 const SharedMemory& memory)
-      : SingleExecutionCall(context, std::move(origin), executor, open_calls),
-        executor_(executor),
-        models_(models),
-        programs_(programs),
-        memory_(memory) {}
+  using SingleExecutionCall::SingleExecutionCall;
 
  private:
   absl::string_view message_type() const override { return "ModelInferRequest"; }
   absl::Status Decode(grpc::ByteBuffer& message, ExecutionRequest& begin) override {
-    return request_.Decode(message, models_, memory_, begin);
+    return request_.Decode(message, parts().models.repository, parts().shared_memory, begin);
   }
   void MakeProgram(ExecutionRequest& begin,
                    const std::function<void(const absl::Status&)>& done) override {
-    request_.MakeProgram(programs_, memory_, executor_, begin, done);
+    request_.MakeProgram(parts().models.programs, parts().shared_memory, parts().executor, begin,
+                         done);
   }
-  void CancelProgram(const absl::Status& why) override { request_.CancelProgram(programs_, why); }
+  void CancelProgram(const absl::Status& why) override {
+    request_.CancelProgram(parts().models.programs, why);
+  }
   void SendInputs(Executor& executor, const std::shared_ptr<Execution>& execution) override {
     request_.SendInputs(executor, execution);
   }
@@ -46,10 +40,6 @@ class ModelInferCall final : public SingleExecutionCall {
   }
   void Failed() override { request_.CountFailure(); }
 
-  Executor& executor_;
-  const ModelTable& models_;
-  ModelPrograms& programs_;
-  const SharedMemory& memory_;
   InferRequest request_;
 };
 

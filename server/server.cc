@@ -257,8 +257,7 @@ absl::Status Server::Initialize() {
                               limits,        {models_, *inline_models_, *programs_}};
   ASSIGN_OR_RETURN(repository_, ModelRepository::Open(options_.repository, model_limits, models_,
                                                       [this](const auto& model) {
-                                                        PrepareModel(*executor_, *model);
-                                                        return absl::OkStatus();
+                                                        return PrepareModel(*executor_, *model);
                                                       }));
   service_ = std::make_unique<OperatorService>(parts);
   const auto readiness = [this] {

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "kernels/base/byte_budget.h"
 #include "opmill/v1/model.pb.h"
 #include "proto/payload.h"
 #include "server/api/grpc_status.h"
@@ -27,6 +28,7 @@ struct ModelSources {
   const ModelTable& repository;
   InlineModels& inline_models;
   ModelPrograms& programs;
+  const ByteBudget& memory;
 };
 
 // The model of one request. Not thread-safe, except for Cancel.

@@ -42,6 +42,7 @@ grpc::ServerUnaryReactor* OperatorService::GetStatistics(grpc::CallbackServerCon
                                                          v1::GetStatisticsResponse* response) {
   EncodeStatistics(parts_.statistics, *response);
   EncodeModelStatistics(parts_.models.repository, parts_.models.inline_models, *response);
+  response->set_model_bytes(parts_.models.memory.used());
   EncodeCacheStatistics(parts_.cache.statistics(), *response->mutable_cache());
   EncodeDeviceCounters(parts_.device.counters(), *response->mutable_device());
   v1::InFlight& in_flight = *response->mutable_in_flight();

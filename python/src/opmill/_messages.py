@@ -94,7 +94,9 @@ class ServerLimits:
     max_model_bytes: int
     # constants of a model for one set of input sizes
     max_model_constant_bytes: int
-    # memory of the models that callers have sent
+    # memory of all models
+    max_total_model_bytes: int
+    # of these, those that callers have sent
     max_inline_model_bytes: int
     # 0: none is accepted
     max_inline_models: int
@@ -262,6 +264,8 @@ class Statistics:
     # named by the first digits of their SHA-256.
     models: tuple[ModelStatistics, ...]
     inline_models: InlineModelStatistics
+    # that all models take: their graphs, and the constants of programs
+    model_bytes: int
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
@@ -71,6 +72,18 @@ class BorrowedInput {
   std::condition_variable returned_;
   bool is_out_ = false;
 };
+
+// Those that the server does not have.
+std::vector<InputBytes> SentOf(absl::Span<const InputBytes> inputs,
+                               const ExecutionOptions& options) {
+  std::vector<InputBytes> sent;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const bool is_resident = absl::c_any_of(options.resident_inputs,
+                                            [i](const auto& each) { return each.input() == i; });
+    if (!is_resident) sent.push_back(inputs[i]);
+  }
+  return sent;
+}
 
 }  // namespace
 
@@ -146,6 +159,19 @@ absl::StatusOr<v1::GetStatisticsResponse> Client::GetStatistics() {
   return connection_->Call(&v1::OperatorService::Stub::GetStatistics, v1::GetStatisticsRequest());
 }
 
+absl::StatusOr<v1::ListTensorsResponse> Client::ListTensors(const std::string& name) {
+  v1::ListTensorsRequest request;
+  request.set_name(name);
+  return connection_->Call(&v1::OperatorService::Stub::ListTensors, request);
+}
+
+absl::Status Client::DeleteTensor(const std::string& name, std::optional<uint64_t> if_generation) {
+  v1::DeleteTensorRequest request;
+  request.set_name(name);
+  if (if_generation) request.set_if_generation(*if_generation);
+  return connection_->Call(&v1::OperatorService::Stub::DeleteTensor, request).status();
+}
+
 absl::StatusOr<v1::ListModelsResponse> Client::ListModels(const std::string& name) {
   v1::ListModelsRequest request;
   request.set_name(name);
@@ -219,8 +245,12 @@ absl::StatusOr<v1::ExecutionStatistics> Client::Execute(const Computation& compu
   ASSIGN_OR_RETURN(const size_t max_message_bytes, MaxMessageBytes(options.timeout));
   const bool is_small =
       TotalBytes(inputs) <= std::min(kMaxInlineBytes, max_message_bytes - kHeaderBytes);
+  // Rows that an attempt has appended before its answer was lost would be appended again.
+  const bool appends = absl::c_any_of(options.resident_outputs, [](const auto& output) {
+    return output.kind() == v1::ResidentOutput::KIND_APPEND;
+  });
   return Retry(
-      connection_->options.max_attempts, connection_->TimeoutOf(options),
+      appends ? 1 : connection_->options.max_attempts, connection_->TimeoutOf(options),
       [&](absl::Duration time) { SleepUntilConnected(*connection_->channel, time); },
       [&](absl::Duration remaining) {
         ExecutionOptions bounded = options;
@@ -235,9 +265,8 @@ absl::StatusOr<v1::ExecutionStatistics> Client::ExecuteInOneMessage(
     const ExecutionOptions& options) {
   v1::ExecuteRequest request;
   SetComputation(computation, request);
-  if (options.feature_level) request.set_feature_level(*options.feature_level);
-  request.set_priority(options.priority);
-  return opmill::ExecuteInOneMessage(connection_->generic, request, inputs, sink,
+  SetOptions(options, request);
+  return opmill::ExecuteInOneMessage(connection_->generic, request, SentOf(inputs, options), sink,
                                      connection_->TimeoutOf(options), connection_->options.token);
 }
 
@@ -246,9 +275,8 @@ absl::StatusOr<v1::ExecutionStatistics> Client::ExecuteInSharedMemory(
     const ExecutionOptions& options) {
   v1::ExecuteRequest request;
   SetComputation(computation, request);
-  if (options.feature_level) request.set_feature_level(*options.feature_level);
+  SetOptions(options, request);
   for (const v1::SharedMemoryRange& range : tensors.inputs) *request.add_shared_inputs() = range;
-  request.set_priority(options.priority);
   for (const v1::SharedMemoryRange& range : tensors.outputs) *request.add_shared_outputs() = range;
   const int max_attempts = OverwritesInputs(tensors) ? 1 : connection_->options.max_attempts;
   return Retry(

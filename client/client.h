@@ -77,6 +77,12 @@ class Client {
   // The models of the server's repository, or the one with this name: NotFound if there is none.
   absl::StatusOr<v1::ListModelsResponse> ListModels(const std::string& name = "");
 
+  // The tensors that stay on the server, or the one with this name: NotFound if there is none.
+  // Executions put and read them (ExecutionOptions).
+  absl::StatusOr<v1::ListTensorsResponse> ListTensors(const std::string& name = "");
+  absl::Status DeleteTensor(const std::string& name,
+                            std::optional<uint64_t> if_generation = std::nullopt);
+
   // What the model of an ONNX file takes and gives, which the server then has for a while: later
   // calls name it by SHA-256 (ModelDesc::sha256). Sends the file only if the server does not have
   // it.

@@ -16,14 +16,14 @@
 namespace opmill {
 namespace {
 
-constexpr char kMethod[] = "/opmill.v1.OperatorService/Execute";
+constexpr char kExecuteMethod[] = "/opmill.v1.OperatorService/Execute";
 
 // A call that blocks the caller's thread at each step.
 class BlockingCall {
  public:
   BlockingCall(grpc::GenericStub& stub, absl::Duration timeout, const std::string& token) {
     Prepare(context_, timeout, token);
-    call_ = stub.PrepareCall(&context_, kMethod, &queue_);
+    call_ = stub.PrepareCall(&context_, kExecuteMethod, &queue_);
     call_->StartCall(nullptr);
     Await();
   }

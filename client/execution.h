@@ -15,6 +15,7 @@
 #include "absl/types/span.h"
 #include "opmill/v1/model.pb.h"
 #include "opmill/v1/operator.pb.h"
+#include "opmill/v1/resident.pb.h"
 #include "opmill/v1/service.pb.h"
 #include "opmill/v1/tensor.pb.h"
 #include "proto/payload.h"
@@ -53,15 +54,32 @@ struct ExecutionOptions {
   absl::Duration timeout = absl::InfiniteDuration();
   // Of this caller's executions that wait for the device, the greatest priority runs first.
   int32_t priority = 0;
+  // Tensors that stay on the server. The bytes of an input that one of them is are empty.
+  std::vector<v1::ResidentInput> resident_inputs;
+  std::vector<v1::ResidentOutput> resident_outputs;
   // Called with the number of input bytes that gRPC has accepted so far, until the call or stream
   // ends.
   std::function<void(uint64_t sent_bytes)> progress;
 };
 
+// Sets everything but the timeout.
+template <typename Request>
+void SetOptions(const ExecutionOptions& options, Request& request) {
+  if (options.feature_level) request.set_feature_level(*options.feature_level);
+  request.set_priority(options.priority);
+  for (const v1::ResidentInput& input : options.resident_inputs) {
+    *request.add_resident_inputs() = input;
+  }
+  for (const v1::ResidentOutput& output : options.resident_outputs) {
+    *request.add_resident_outputs() = output;
+  }
+}
+
 // The tensors of an execution in segments of shared memory, which the caller has created and keeps
 // until the execution has ended (opmill.v1.SharedMemoryRange).
 struct SharedTensors {
-  std::vector<v1::SharedMemoryRange> inputs;   // one for each input; empty ones for values
+  // One for each input; empty ones for values and resident inputs, as for outputs that stay.
+  std::vector<v1::SharedMemoryRange> inputs;
   std::vector<v1::SharedMemoryRange> outputs;  // one for each output, or none
 };
 

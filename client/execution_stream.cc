@@ -23,7 +23,7 @@
 namespace opmill {
 namespace {
 
-constexpr char kMethod[] = "/opmill.v1.OperatorService/ExecuteStream";
+constexpr char kStreamMethod[] = "/opmill.v1.OperatorService/ExecuteStream";
 
 struct Execution {
   Execution(OutputSink& sink, ExecutionStream::Done execution_done)
@@ -50,7 +50,7 @@ class ExecutionStream::Call : public grpc::ClientBidiReactor<grpc::ByteBuffer, g
  public:
   Call(grpc::GenericStub& stub, const Options& options) : chunk_bytes_(options.chunk_bytes) {
     Prepare(context_, options.timeout, options.token);
-    stub.PrepareBidiStreamingCall(&context_, kMethod, {}, this);
+    stub.PrepareBidiStreamingCall(&context_, kStreamMethod, {}, this);
     AddHold();
     StartRead(&incoming_);
     StartCall();
@@ -325,8 +325,7 @@ uint64_t ExecutionStream::Begin(const Computation& computation, std::vector<Inpu
   auto execution = std::make_shared<Execution>(sink, std::move(done));
   v1::BeginExecution& begin = *execution->begin.mutable_begin();
   SetComputation(computation, begin);
-  if (options.feature_level) begin.set_feature_level(*options.feature_level);
-  begin.set_priority(options.priority);
+  SetOptions(options, begin);
   if (options.timeout != absl::InfiniteDuration()) {
     EncodeDuration(options.timeout, *begin.mutable_timeout());
   }

@@ -11,7 +11,7 @@
 namespace opmill {
 namespace {
 
-constexpr char kMethod[] = "/grpc.health.v1.Health/Check";
+constexpr char kCheckMethod[] = "/grpc.health.v1.Health/Check";
 
 }  // namespace
 
@@ -28,7 +28,7 @@ absl::StatusOr<std::string> CheckHealth(grpc::GenericStub& stub, absl::string_vi
   grpc::ClientContext context;
   Prepare(context, timeout, token);
   grpc::CompletionQueue queue;
-  const auto call = stub.PrepareUnaryCall(&context, kMethod, request_bytes, &queue);
+  const auto call = stub.PrepareUnaryCall(&context, kCheckMethod, request_bytes, &queue);
   call->StartCall();
   grpc::ByteBuffer response_bytes;
   grpc::Status status;

@@ -22,7 +22,7 @@ constexpr size_t kVersionBytes = 2;
 constexpr size_t kHeaderAlignment = 64;
 constexpr size_t kMaxDimensions = 8;
 // NumPy reads at most 10000 bytes. A longer header may be an attempt to exhaust memory.
-constexpr uint64_t kMaxHeaderBytes = uint64_t{1} << 20;
+constexpr uint64_t kMostHeaderBytes = uint64_t{1} << 20;
 
 struct Dtype {
   absl::string_view code;  // after the byte order in 'descr'
@@ -134,16 +134,11 @@ absl::StatusOr<std::vector<uint32_t>> ReadShape(LiteralReader& reader) {
                                                      "; the limit is 4294967295."));
     }
     if (sizes.size() == kMaxDimensions) {
-      return absl::InvalidArgumentError(absl::StrCat("The array has more than ", kMaxDimensions,
-                                                     " dimensions, the limit "
-                                                     "for operators."));
+      return absl::InvalidArgumentError(
+          absl::StrCat("The array has more than ", kMaxDimensions, " dimensions, the limit."));
     }
     sizes.push_back(static_cast<uint32_t>(*size));
     has_comma = reader.Take(',');
-  }
-  if (sizes.empty()) {
-    return absl::InvalidArgumentError(
-        "The array has no dimensions, but operators require 1 to 8; save it with x.reshape(1).");
   }
   return sizes;
 }
@@ -228,9 +223,9 @@ absl::StatusOr<size_t> NpyHeaderBytes(absl::Span<const std::byte> prefix) {
   for (size_t i = 0; i < length_bytes; ++i) {
     length |= static_cast<uint64_t>(prefix[version_end + i]) << (8 * i);
   }
-  if (length > kMaxHeaderBytes) {
+  if (length > kMostHeaderBytes) {
     return absl::InvalidArgumentError(absl::StrCat("The .npy header has ", length,
-                                                   " bytes; the limit is ", kMaxHeaderBytes, "."));
+                                                   " bytes; the limit is ", kMostHeaderBytes, "."));
   }
   return version_end + length_bytes + static_cast<size_t>(length);
 }

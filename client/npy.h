@@ -24,7 +24,7 @@ struct NpyHeader {
   NpyDtype dtype;
   // Unspecified if operators do not take the dtype as it is.
   v1::DataType data_type = v1::DATA_TYPE_UNSPECIFIED;
-  std::vector<uint32_t> sizes;  // 1 to 8
+  std::vector<uint32_t> sizes;  // up to 8; only models take none
   bool fortran_order = false;
   size_t data_offset = 0;  // in the file
   size_t data_bytes = 0;   // within the file
@@ -40,7 +40,7 @@ enum class NpyDtypes {
 };
 
 // `file` is a whole file. Returns InvalidArgument if it is not a .npy file, is truncated, or holds
-// an array that no operator takes.
+// an array of a type that no operator takes.
 absl::StatusOr<NpyHeader> ParseNpyHeader(absl::Span<const std::byte> file,
                                          NpyDtypes dtypes = NpyDtypes::kOfOperators);
 

@@ -25,6 +25,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 GENERATED = re.compile(r"(\.grpc)?\.pb\.h$")
 # Precompiled headers are gcc's, and would hide that a source does not include what it uses.
 PRECOMPILED = re.compile(r" -Winvalid-pch| -include \S*/cmake_pch\.hxx")
+JOINED = re.compile(r"/Unity/unity_\d+_cxx\.cxx$")  # several sources as one
 
 
 def git(*arguments):
@@ -44,6 +45,18 @@ def changes():
     if changed & CHECKS:
         return None, "the checks differ"
     return changed, f"since {base[0][:12]}"
+
+
+def commands_of(build):
+    """The commands that compile each source alone."""
+    for command in json.loads((build / "compile_commands.json").read_text()):
+        command["command"] = PRECOMPILED.sub("", command["command"])
+        joined = command["file"]
+        if not JOINED.search(joined):
+            yield command
+            continue
+        for path in INCLUDE.findall(pathlib.Path(joined).read_text()):
+            yield command | {"file": path, "command": command["command"].replace(joined, path)}
 
 
 class Sources:
@@ -83,9 +96,7 @@ def main():
     arguments = parser.parse_args()
 
     PASSED.mkdir(parents=True, exist_ok=True)
-    commands = json.loads((arguments.build / "compile_commands.json").read_text())
-    for command in commands:
-        command["command"] = PRECOMPILED.sub("", command["command"])
+    commands = list(commands_of(arguments.build))
     (PASSED / "compile_commands.json").write_text(json.dumps(commands))
     of_source = {os.path.relpath(command["file"]): command["command"] for command in commands}
 

@@ -41,10 +41,12 @@ std::optional<int64_t> ReadUnusedBytes() {
 
 }  // namespace
 
-Housekeeper::Housekeeper(Device& device, OperatorCache& cache, Executor& executor,
-                         OpenCalls& open_calls, Connections& connections, const Limits& limits)
+Housekeeper::Housekeeper(Device& device, OperatorCache& cache, TensorStore& tensors,
+                         Executor& executor, OpenCalls& open_calls, Connections& connections,
+                         const Limits& limits)
     : device_(device),
       cache_(cache),
+      tensors_(tensors),
       executor_(executor),
       open_calls_(open_calls),
       connections_(connections),
@@ -66,6 +68,7 @@ void Housekeeper::Run() {
   while (!StopsWithinATick()) {
     const absl::Time now = SteadyNow();
     connections_.Check(now);
+    tensors_.DropExpired(now);
     WatchMemory(now);
     EndStalled(now);
     EndUnread(now);

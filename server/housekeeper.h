@@ -17,6 +17,7 @@
 #include "server/execution/executor.h"
 #include "server/execution/open_calls.h"
 #include "server/network/connections.h"
+#include "server/tensors/tensor_store.h"
 
 namespace opmill {
 
@@ -27,8 +28,8 @@ namespace opmill {
 class Housekeeper {
  public:
   // All arguments must outlive this object.
-  Housekeeper(Device& device, OperatorCache& cache, Executor& executor, OpenCalls& open_calls,
-              Connections& connections, const Limits& limits);
+  Housekeeper(Device& device, OperatorCache& cache, TensorStore& tensors, Executor& executor,
+              OpenCalls& open_calls, Connections& connections, const Limits& limits);
   ~Housekeeper();
 
  private:
@@ -44,6 +45,7 @@ class Housekeeper {
 
   Device& device_;
   OperatorCache& cache_;
+  TensorStore& tensors_;
   Executor& executor_;
   OpenCalls& open_calls_;
   Connections& connections_;

@@ -97,7 +97,7 @@ constexpr bool kHasCpu = false;
 absl::StatusOr<std::unique_ptr<Device>> OpenCpu(const ServerOptions& options,
                                                 const MemoryPlan& memory, uint64_t max_idle_bytes) {
 #if OPMILL_CPU_DEVICE
-  return CreateCpuDevice({.max_buffer_bytes = memory.buffer_bytes,
+  return CreateCpuDevice({.max_buffer_bytes = memory.buffer_bytes + memory.resident_tensor_bytes,
                           .max_scratch_bytes = options.limits.max_scratch_bytes,
                           .max_idle_bytes = max_idle_bytes});
 #else
@@ -143,7 +143,7 @@ absl::StatusOr<std::unique_ptr<Device>> OpenAdapter(
                              },
                          .shader_cache_directory = options.device.shader_cache_directory,
                          .on_cache_problem = &LogCacheProblem,
-                         .max_host_bytes = memory.buffer_bytes,
+                         .max_host_bytes = memory.buffer_bytes + memory.resident_tensor_bytes,
                          .max_scratch_bytes = options.limits.max_scratch_bytes,
                          .max_idle_bytes = options.limits.max_idle_bytes,
                          .max_live_kernels = memory.live_kernels(),
@@ -179,8 +179,9 @@ absl::StatusOr<std::unique_ptr<Device>> CreateDevice(
     std::function<void(const absl::Status&)> on_availability) {
   switch (options.device.choice) {
     case DeviceChoice::kReference:
-      return CreateReferenceDevice({.max_buffer_bytes = memory.buffer_bytes,
-                                    .max_scratch_bytes = options.limits.max_scratch_bytes});
+      return CreateReferenceDevice(
+          {.max_buffer_bytes = memory.buffer_bytes + memory.resident_tensor_bytes,
+           .max_scratch_bytes = options.limits.max_scratch_bytes});
     case DeviceChoice::kCpu:
       return OpenCpu(options, memory, options.limits.max_idle_bytes);
     case DeviceChoice::kHardware:
@@ -252,18 +253,26 @@ absl::Status Server::Initialize() {
   cache_ = OperatorCache::Create(*device_, {.capacity = limits.operator_cache_capacity,
                                             .max_bytes = memory_.operator_bytes,
                                             .max_kernels = memory_.live_kernels()});
+  tensors_ = std::make_unique<TensorStore>(
+      *device_, ResidentTensorLimits{limits.max_resident_tensor_bytes,
+                                     limits.max_resident_tensor_bytes_per_owner});
   executor_ = std::make_unique<Executor>(*device_, *cache_, statistics_, limits);
   programs_ = std::make_shared<ModelPrograms>(*executor_, limits.max_queued);
-  housekeeper_ = std::make_unique<Housekeeper>(*device_, *cache_, *executor_, open_calls_,
-                                               *connections_, limits);
+  housekeeper_ = std::make_unique<Housekeeper>(*device_, *cache_, *tensors_, *executor_,
+                                               open_calls_, *connections_, limits);
   shared_memory_ = std::make_unique<SharedMemory>(UsersOfSharedMemory(options_),
                                                   limits.max_shared_memory_regions);
-  const ServiceParts parts = {
-      *device_,      *cache_,
-      *executor_,    statistics_,
-      open_calls_,   *access_,
-      *connections_, *shared_memory_,
-      limits,        {models_, *inline_models_, *programs_, *model_budget_}};
+  const ServiceParts parts = {*device_,
+                              *cache_,
+                              *executor_,
+                              statistics_,
+                              open_calls_,
+                              *access_,
+                              *connections_,
+                              *shared_memory_,
+                              *tensors_,
+                              limits,
+                              {models_, *inline_models_, *programs_, *model_budget_}};
   ASSIGN_OR_RETURN(repository_, ModelRepository::Open(options_.repository, model_limits, models_,
                                                       [this](const auto& model) {
                                                         return PrepareModel(*executor_, *model);
@@ -278,11 +287,11 @@ absl::Status Server::Initialize() {
   LimitTransports();
   RETURN_IF_ERROR(Listen());
   if (!options_.metrics_address.empty()) {
-    ASSIGN_OR_RETURN(metrics_,
-                     ListenForMetrics(options_.metrics_address,
-                                      {*device_, *cache_, *executor_, statistics_, open_calls_,
-                                       *access_, *model_budget_, limits, *connections_},
-                                      readiness));
+    ASSIGN_OR_RETURN(
+        metrics_, ListenForMetrics(options_.metrics_address,
+                                   {*device_, *cache_, *tensors_, *executor_, statistics_,
+                                    open_calls_, *access_, *model_budget_, limits, *connections_},
+                                   readiness));
   }
   RETURN_IF_ERROR(listener_->Start());
   for (const char* const name : {v1::OperatorService::service_full_name(),
@@ -294,7 +303,10 @@ absl::Status Server::Initialize() {
     phase_ = Phase::kServing;
     // Calls, and the preparation of models, may have come before a loss that DeviceChanged passed
     // over.
-    if (device_->counters().resets > 0) cache_->Invalidate();
+    if (device_->counters().resets > 0) {
+      cache_->Invalidate();
+      tensors_->DeviceLost();
+    }
     Announce();
   }
   const DeviceInfo& info = device_->info();
@@ -381,7 +393,11 @@ void Server::DeviceChanged(const absl::Status& status) {
   if (phase_ != Phase::kServing && phase_ != Phase::kDraining) return;
   line.Add("resets", device_->counters().resets);
   if (!status.ok() && device_->standby() != nullptr) line.Add("standby", device_->standby()->name);
-  if (status.ok()) cache_->Invalidate();  // its operators belong to the lost device
+  if (status.ok()) {
+    cache_->Invalidate();  // its operators belong to the lost device
+  } else {
+    tensors_->DeviceLost();
+  }
   Announce();
 }
 

@@ -77,6 +77,7 @@ class Server {
   bool device_is_available_ ABSL_GUARDED_BY(phase_mutex_) = true;
   std::unique_ptr<Device> device_;  // calls DeviceChanged until it is destroyed
   std::unique_ptr<OperatorCache> cache_;
+  std::unique_ptr<TensorStore> tensors_;
   Statistics statistics_;
   OpenCalls open_calls_;
   std::shared_ptr<ByteBudget> model_budget_;     // shared with all models

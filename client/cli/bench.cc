@@ -65,7 +65,7 @@ std::vector<uint32_t> ReadConcurrency(FlagReader& flags) {
   return values;
 }
 
-std::string JsonOf(const std::vector<LoadReport>& reports, bool is_one) {
+std::string ReportsJson(const std::vector<LoadReport>& reports, bool is_one) {
   if (is_one) return ReportJson(reports[0]) + "\n";
   const auto append = [](std::string* out, const LoadReport& report) {
     out->append(ReportJson(report));
@@ -114,7 +114,7 @@ int Bench(const CommandLine& line) {
   }
   if (reports.empty()) return Fail(status);
   // Prints what was measured even if a later run failed.
-  Print(line.Has("json")          ? JsonOf(reports, concurrency.size() == 1)
+  Print(line.Has("json")          ? ReportsJson(reports, concurrency.size() == 1)
         : concurrency.size() == 1 ? ReportText(reports[0])
                                   : ReportTable(reports));
   if (const std::optional<std::string> chart = line.Get("chart")) {

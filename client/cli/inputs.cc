@@ -9,7 +9,6 @@
 #include <system_error>
 #include <utility>
 
-#include "absl/functional/function_ref.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -27,32 +26,23 @@ namespace opmill {
 namespace {
 
 using Load = std::function<absl::StatusOr<InputBytes>()>;
-using Parse = absl::FunctionRef<absl::StatusOr<NpyHeader>(NpyDtypes)>;
 
 constexpr absl::string_view kArchiveMagic = "PK\x03\x04";
-
-// "float64", "big-endian int16", "bool"
-std::string DtypeName(const NpyDtype& dtype) {
-  if (dtype.kind == 'b') return "bool";
-  const char* const kind = dtype.kind == 'f' ? "float" : dtype.kind == 'i' ? "int" : "uint";
-  return absl::StrCat(dtype.is_big_endian ? "big-endian " : "", kind, 8 * dtype.bytes);
-}
 
 // The operator type that loses the least information.
 std::string NearestType(NpyDtype dtype) {
   if (dtype.kind == 'b') return "uint8";
   if (dtype.kind == 'f' && dtype.bytes == 8) return "float32";
   dtype.is_big_endian = false;
-  return DtypeName(dtype);
+  return NameOf(dtype);
 }
 
-absl::StatusOr<NpyHeader> ParseFor(v1::DataType cast, Parse parse) {
-  absl::StatusOr<NpyHeader> header = parse(NpyDtypes::kCastable);
-  if (!header.ok() || header->data_type != v1::DATA_TYPE_UNSPECIFIED) return header;
-  if (cast != v1::DATA_TYPE_UNSPECIFIED) return header;
+absl::Status CheckType(const NpyHeader& header, v1::DataType cast) {
+  if (cast != v1::DATA_TYPE_UNSPECIFIED) return CheckCast(header.dtype, cast);
+  if (header.data_type != v1::DATA_TYPE_UNSPECIFIED) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
-      "The array's type is ", DtypeName(header->dtype),
-      ", which no operator accepts; convert it with --cast ", NearestType(header->dtype), "."));
+      "The array's type is ", NameOf(header.dtype),
+      ", which no operator accepts; convert it with --cast ", NearestType(header.dtype), "."));
 }
 
 absl::StatusOr<InputBytes> LoadAndCast(const NpyHeader& header, v1::DataType to, const Load& load) {
@@ -77,8 +67,11 @@ absl::Status AboutInput(const std::string& name, const absl::Status& status) {
 InputArray MakeArray(std::string name, std::string stem, absl::StatusOr<NpyHeader> header,
                      v1::DataType cast, Load load) {
   InputArray array{.name = std::move(name), .stem = std::move(stem)};
+  if (header.ok()) {
+    array.dtype = header->dtype;
+    if (absl::Status status = CheckType(*header, cast); !status.ok()) header = std::move(status);
+  }
   if (header.ok() && cast != v1::DATA_TYPE_UNSPECIFIED && header->data_type != cast) {
-    array.status = AboutInput(array.name, CheckCast(header->dtype, cast));
     load = [from = *header, cast, raw = std::move(load)] { return LoadAndCast(from, cast, raw); };
     header->data_type = cast;
   }
@@ -108,7 +101,7 @@ void ReadUpTo(size_t size, std::vector<std::byte>& bytes) {
   }
 }
 
-absl::StatusOr<NpyHeader> ReadStandardInput(v1::DataType cast, std::vector<std::byte>& bytes) {
+absl::StatusOr<NpyHeader> ReadStandardInput(std::vector<std::byte>& bytes) {
   UseBytes(stdin);
   ReadUpTo(kNpyPrefixBytes, bytes);
   if (bytes.empty()) return absl::InvalidArgumentError("It is empty; a .npy file is expected.");
@@ -119,18 +112,17 @@ absl::StatusOr<NpyHeader> ReadStandardInput(v1::DataType cast, std::vector<std::
   ASSIGN_OR_RETURN(const size_t header_bytes, NpyHeaderBytes(bytes));
   ReadUpTo(header_bytes, bytes);
   if (bytes.size() < header_bytes) return ParseNpyHeader(bytes);  // reports what is missing
-  absl::StatusOr<NpyHeader> header = ParseFor(cast, [&](NpyDtypes dtypes) {
-    return ReadNpyHeader(absl::MakeConstSpan(bytes).first(header_bytes), dtypes);
-  });
-  if (!header.ok()) return header.status();
-  ReadUpTo(header->data_offset + header->data_bytes, bytes);
-  RETURN_IF_ERROR(CheckNpyLength(*header, bytes.size()));
+  ASSIGN_OR_RETURN(
+      const NpyHeader header,
+      ReadNpyHeader(absl::MakeConstSpan(bytes).first(header_bytes), NpyDtypes::kCastable));
+  ReadUpTo(header.data_offset + header.data_bytes, bytes);
+  RETURN_IF_ERROR(CheckNpyLength(header, bytes.size()));
   return header;
 }
 
 InputArray OpenStandardInput(v1::DataType cast) {
   const auto bytes = std::make_shared<std::vector<std::byte>>();
-  const absl::StatusOr<NpyHeader> header = ReadStandardInput(cast, *bytes);
+  const absl::StatusOr<NpyHeader> header = ReadStandardInput(*bytes);
   Load load;
   if (header.ok()) {
     load = [bytes, offset = header->data_offset, size = header->data_bytes] {
@@ -142,8 +134,7 @@ InputArray OpenStandardInput(v1::DataType cast) {
 
 InputArray OpenNpy(const std::string& path, std::shared_ptr<const MappedFile> file,
                    v1::DataType cast) {
-  const absl::StatusOr<NpyHeader> header =
-      ParseFor(cast, [&](NpyDtypes dtypes) { return ParseNpyHeader(file->bytes(), dtypes); });
+  const absl::StatusOr<NpyHeader> header = ParseNpyHeader(file->bytes(), NpyDtypes::kCastable);
   Load load;
   if (header.ok()) {
     load = [file, offset = header->data_offset, size = header->data_bytes] {
@@ -155,8 +146,7 @@ InputArray OpenNpy(const std::string& path, std::shared_ptr<const MappedFile> fi
 
 InputArray OpenMember(const std::string& path, const std::shared_ptr<const MappedFile>& file,
                       const NpzMember& member, v1::DataType cast) {
-  const absl::StatusOr<NpyHeader> header =
-      ParseFor(cast, [&](NpyDtypes dtypes) { return ReadNpzHeader(member, dtypes); });
+  const absl::StatusOr<NpyHeader> header = ReadNpzHeader(member, NpyDtypes::kCastable);
   Load load;
   if (header.ok()) {
     load = [file, member, header = *header] { return ReadNpzElements(member, header, file); };
@@ -199,6 +189,12 @@ bool Exists(const std::string& path) {
 }
 
 }  // namespace
+
+std::string NameOf(const NpyDtype& dtype) {
+  if (dtype.kind == 'b') return "bool";
+  const char* const kind = dtype.kind == 'f' ? "float" : dtype.kind == 'i' ? "int" : "uint";
+  return absl::StrCat(dtype.is_big_endian ? "big-endian " : "", kind, 8 * dtype.bytes);
+}
 
 std::vector<InputArray> OpenInputs(const std::string& word, v1::DataType cast) {
   if (word == kStandardStream) return {OpenStandardInput(cast)};

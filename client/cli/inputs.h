@@ -3,11 +3,13 @@
 #define OPMILL_CLIENT_CLI_INPUTS_H_
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "client/execution.h"
+#include "client/npy.h"
 #include "opmill/v1/tensor.pb.h"
 
 namespace opmill {
@@ -16,15 +18,18 @@ inline constexpr char kStandardStream[] = "-";
 inline constexpr char kArchiveSuffix[] = ".npz";
 
 struct InputArray {
-  std::string name;     // for messages: "x.npy", "x.npz:weights", "standard input"
-  std::string stem;     // for the name of the result: "x", "weights", "stdin"
-  absl::Status status;  // if not OK, the array cannot be read, and only the names are set
+  std::string name;               // for messages: "x.npy", "x.npz:weights", "standard input"
+  std::string stem;               // for the name of the result: "x", "weights", "stdin"
+  std::optional<NpyDtype> dtype;  // of the file, if it can be read
+  absl::Status status;  // if not OK, the array cannot be taken, and only the above are set
   v1::TensorDesc desc;  // of the elements that `load` returns
   // The elements, mapped from the file if they need no conversion. Called at most once.
   std::function<absl::StatusOr<InputBytes>()> load;
 };
 // The inputs of one execution, in the operator's order. The result is named after the first.
 using Operands = std::vector<InputArray>;
+
+std::string NameOf(const NpyDtype& dtype);  // "float64", "big-endian int16", "bool"
 
 // Opens an argument: "x.npy", "x.npz" (every array of it), "x.npz:weights", or "-" (a .npy file
 // from standard input). Reads only the headers of files, but all of standard input. The elements

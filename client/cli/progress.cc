@@ -11,7 +11,7 @@ namespace opmill {
 namespace {
 
 constexpr uint64_t kMinBytes = uint64_t{64} << 20;
-constexpr size_t kWidth = 32;
+constexpr size_t kBarWidth = 32;
 constexpr absl::Duration kInterval = absl::Milliseconds(100);
 
 }  // namespace
@@ -31,12 +31,12 @@ void ProgressBar::Show(uint64_t done_bytes) {
   if (now - shown_ < kInterval && done_bytes < total_bytes_) return;
   shown_ = now;
   const double fraction = static_cast<double>(done_bytes) / static_cast<double>(total_bytes_);
-  const auto filled = static_cast<size_t>(fraction * kWidth);
+  const auto filled = static_cast<size_t>(fraction * kBarWidth);
   const double seconds = absl::ToDoubleSeconds(now - started_);
   const double mebibytes = static_cast<double>(done_bytes) / (1 << 20);
   const std::string line = absl::StrFormat(
       "\r\x1b[Kupload [%s%s] %3.0f%%  %.0f of %.0f MiB  %.0f MiB/s", std::string(filled, '#'),
-      std::string(kWidth - filled, '.'), fraction * 100, mebibytes,
+      std::string(kBarWidth - filled, '.'), fraction * 100, mebibytes,
       static_cast<double>(total_bytes_) / (1 << 20), seconds > 0 ? mebibytes / seconds : 0);
   std::fputs(line.c_str(), stderr);
 }

@@ -32,7 +32,7 @@ struct FieldPath {
 
 // "operator.reduce.axes[0]" -> axes of reduce, "begin.timeout" -> timeout, "inputs[1]" -> inputs,
 // 1, "operator.named.attributes[min]" -> attributes, min
-FieldPath PathOf(absl::string_view field) {
+FieldPath FieldPathOf(absl::string_view field) {
   const std::vector<absl::string_view> parts = absl::StrSplit(field, '.');
   FieldPath path;
   size_t leaf = 0;
@@ -66,7 +66,7 @@ std::string NameOf(size_t input, absl::Span<const std::string> input_names) {
 
 // The flag or the name of the input that determines the field.
 std::string Translate(const std::string& field, absl::Span<const std::string> input_names) {
-  const FieldPath path = PathOf(field);
+  const FieldPath path = FieldPathOf(field);
   if (path.leaf == "feature_level") return "--feature_level";
   if (path.leaf == "timeout") return "--deadline";
   if (path.leaf == "inputs") return NameOf(path.index, input_names);
@@ -119,7 +119,7 @@ std::string Reword(absl::string_view sentence, const OperatorSchema* schema) {
 absl::Status InFlags(const absl::Status& status, absl::Span<const std::string> input_names) {
   const std::vector<FieldViolation> violations = FieldViolationsOf(status);
   if (violations.empty()) return status;
-  const OperatorSchema* const schema = PathOf(violations.front().field).schema;
+  const OperatorSchema* const schema = FieldPathOf(violations.front().field).schema;
   google::rpc::BadRequest detail;
   for (const FieldViolation& violation : violations) {
     google::rpc::BadRequest::FieldViolation& translated = *detail.add_field_violations();

@@ -119,6 +119,11 @@ void ChooseFor(const RunFlags& run, Job& job) {
   std::vector<TensorDesc> tensors;
   for (const InputArray& input : job.inputs) {
     job.status.Update(input.status);
+    if (input.status.ok() && input.desc.sizes().empty()) {
+      job.status.Update(absl::InvalidArgumentError(
+          absl::StrCat(input.name, ": The array has no dimensions, but operators require 1 to 8; ",
+                       "save it with x.reshape(1).")));
+    }
     tensors.push_back(TensorDescOf(input.desc));
   }
   if (!job.status.ok()) return;

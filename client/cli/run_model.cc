@@ -20,6 +20,7 @@
 #include "client/mapped_file.h"
 #include "client/model_call.h"
 #include "client/names.h"
+#include "client/npy_cast.h"
 #include "kernels/base/errors.h"
 #include "kernels/base/excerpt.h"
 #include "kernels/base/nearest.h"
@@ -97,7 +98,9 @@ absl::StatusOr<WantedModel> SendFile(Client& client, const std::string& path) {
 // Of the newest version that is served, if `version` is empty.
 absl::StatusOr<WantedModel> FindModel(Client& client, const std::string& name,
                                       const std::string& version) {
-  ASSIGN_OR_RETURN(const v1::ListModelsResponse listed, client.ListModels());
+  absl::StatusOr<v1::ListModelsResponse> found = client.ListModels(name);
+  if (absl::IsNotFound(found.status())) found = client.ListModels();  // for the nearest name
+  ASSIGN_OR_RETURN(const v1::ListModelsResponse listed, std::move(found));
   std::vector<std::string> names = OperatorNames();
   const v1::ModelInfo* newest = nullptr;
   std::vector<std::string> versions;  // that are served
@@ -123,6 +126,20 @@ absl::StatusOr<WantedModel> FindModel(Client& client, const std::string& name,
                                           DidYouMean(name, names)));
 }
 
+// A BOOL tensor takes arrays of bool, and of uint8 as they are; others take their type, or all if
+// --cast names it.
+absl::Status CheckType(const v1::ModelInfo& model, const v1::ModelTensor& expected,
+                       const NpyDtype& dtype, v1::DataType cast) {
+  const std::string type = NameOf(dtype);
+  if (type == TypeName(expected)) return absl::OkStatus();
+  if (expected.is_bool() ? type == "uint8" : expected.data_type() == cast) return absl::OkStatus();
+  const bool has_cast = !expected.is_bool() && CheckCast(dtype, expected.data_type()).ok();
+  return absl::InvalidArgumentError(absl::StrCat("The input ", Excerpt(expected.name()), " of ",
+                                                 model.name(), " is ", TypeName(expected), ", not ",
+                                                 type, has_cast ? "; convert it with --cast " : "",
+                                                 has_cast ? TypeName(expected) : "", "."));
+}
+
 // The inputs with their elements.
 absl::StatusOr<std::vector<NamedInput>> Load(const v1::ModelInfo& model, const ModelFlags& run) {
   std::vector<NamedInput> inputs;
@@ -136,6 +153,9 @@ absl::StatusOr<std::vector<NamedInput>> Load(const v1::ModelInfo& model, const M
       return absl::InvalidArgumentError(absl::StrCat("--input: ", given.file, " holds ",
                                                      arrays.size(), " arrays; select one of them, ",
                                                      "for example ", arrays.front().name, "."));
+    }
+    if (arrays.front().dtype.has_value()) {
+      RETURN_IF_ERROR(CheckType(model, expected, *arrays.front().dtype, run.cast));
     }
     RETURN_IF_ERROR(arrays.front().status);
     ASSIGN_OR_RETURN(InputBytes bytes, arrays.front().load());
@@ -227,7 +247,10 @@ absl::StatusOr<Job> MakeJob(const WantedModel& model, const ModelFlags& run,
 
 bool NamesModel(const CommandLine& line) {
   if (!line.argument().has_value() || FindOperatorName(*line.argument()) != nullptr) return false;
-  return IsFile(*line.argument()) || absl::c_any_of(line.GetAll("input"), &NamedFileIn);
+  const std::vector<std::string> inputs = line.GetAll("input");
+  // Without any input it may be a model that takes none.
+  return IsFile(*line.argument()) || absl::c_any_of(inputs, &NamedFileIn) ||
+         (inputs.empty() && line.arguments().size() == 1);
 }
 
 int RunModel(const CommandLine& line) {

@@ -4,7 +4,7 @@ namespace opmill {
 
 absl::Span<const Verb* const> Verbs() {
   static const Verb* const verbs[] = {
-      &RunVerb(),   &DemoVerb(),   &BenchVerb(),   &InfoVerb(),       &ModelsVerb(),
+      &RunVerb(),   &DemoVerb(),   &BenchVerb(),   &InfoVerb(),       &ModelsVerb(), &TensorsVerb(),
       &StatsVerb(), &HealthVerb(), &CompileVerb(), &CompletionVerb(), &VersionVerb()};
   return verbs;
 }

@@ -12,6 +12,7 @@ const Verb& DemoVerb();
 const Verb& BenchVerb();
 const Verb& InfoVerb();
 const Verb& ModelsVerb();
+const Verb& TensorsVerb();
 const Verb& StatsVerb();
 const Verb& HealthVerb();
 const Verb& CompileVerb();

@@ -15,6 +15,9 @@
 namespace opmill {
 namespace {
 
+// Programs that are known by their address before those that are gone are forgotten.
+constexpr size_t kMostKnown = 1024;
+
 // The set of axes that attribute `i` holds; null for other attributes.
 const std::vector<uint32_t>* AxesIn(const OperatorDesc& desc, size_t i) {
   if (desc.schema->attributes[i].kind != AttributeKind::kAxes) return nullptr;
@@ -122,25 +125,46 @@ absl::StatusOr<CachedOperator> OperatorCache::Get(const Program& validated, absl
 }
 
 std::optional<CachedOperator> OperatorCache::Find(std::shared_ptr<const Program> validated) {
-  if (!IsCanonical(*validated)) validated = std::make_shared<const Program>(Canonical(*validated));
-  return FindEntry(Key(std::move(validated)));
+  {
+    const absl::MutexLock lock(&mutex_);
+    if (auto found = FindKnown(validated)) return found;
+  }
+  const Key key(IsCanonical(*validated) ? validated
+                                        : std::make_shared<const Program>(Canonical(*validated)));
+  const absl::MutexLock lock(&mutex_);
+  std::optional<CachedOperator> found = FindEntry(key);
+  if (found.has_value() && key.op == nullptr) {
+    if (known_.size() > kMostKnown) {
+      absl::erase_if(known_, [](const auto& each) { return each.second.normalized.expired(); });
+    }
+    known_[validated.get()] = {validated, found->program, key.hash};
+  }
+  return found;
+}
+
+std::optional<CachedOperator> OperatorCache::FindKnown(
+    const std::shared_ptr<const Program>& program) {
+  const auto known = known_.find(program.get());
+  if (known == known_.end() || known->second.program.lock() != program) return std::nullopt;
+  std::shared_ptr<const Program> normalized = known->second.normalized.lock();
+  if (normalized == nullptr) return std::nullopt;
+  return FindEntry(Key(std::move(normalized), known->second.hash));
 }
 
 std::optional<CachedOperator> OperatorCache::FindNormalized(const OperatorDesc& validated) {
   if (!IsCanonical(validated)) return std::nullopt;
+  const absl::MutexLock lock(&mutex_);
   return FindEntry(validated);
 }
 
 template <typename KeyOrOperator>
 std::optional<CachedOperator> OperatorCache::FindEntry(const KeyOrOperator& key) {
-  const absl::Time start = SteadyNow();
-  absl::MutexLock lock(&mutex_);
   const auto found = entries_.find(key);
   if (found == entries_.end() || !found->second.compiled) return std::nullopt;
   found->second.last_use = ++clock_;
   ++statistics_.hits;
   const Compilation& compilation = *found->second.compilation;
-  return CachedOperator{*compilation.result, true, SteadyNow() - start, found->first.program,
+  return CachedOperator{*compilation.result, true, absl::ZeroDuration(), found->first.program,
                         compilation.text};
 }
 

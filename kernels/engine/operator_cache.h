@@ -75,7 +75,8 @@ class OperatorCache {
     return Get(ProgramOf(validated), deadline, std::move(compiled));
   }
 
-  // Returns the program only if it is cached. Neither compiles nor waits, and counts only hits.
+  // Returns the program only if it is cached. Neither compiles nor waits, and counts only hits. A
+  // program of many nodes is compared once; after that it is found by its address.
   std::optional<CachedOperator> Find(std::shared_ptr<const Program> validated);
   // The same for ProgramOf an operator, without making it; a descriptor that is not normalized is
   // not found.
@@ -112,24 +113,36 @@ class OperatorCache {
   // A normalized program. The operator that it is ProgramOf, if any, is the same key.
   struct Key {
     explicit Key(std::shared_ptr<const Program> normalized)
-        : program(std::move(normalized)), op(OperatorOf(*program)) {}
+        : program(std::move(normalized)),
+          op(OperatorOf(*program)),
+          hash(op == nullptr ? absl::HashOf(*program) : absl::HashOf(*op)) {}
+    Key(std::shared_ptr<const Program> normalized, size_t its_hash)
+        : program(std::move(normalized)), op(nullptr), hash(its_hash) {}
 
     std::shared_ptr<const Program> program;
     const OperatorDesc* op;
+    size_t hash;
   };
   struct Hash {
     using is_transparent = void;
-    size_t operator()(const Key& key) const {
-      return key.op == nullptr ? absl::HashOf(*key.program) : (*this)(*key.op);
-    }
+    size_t operator()(const Key& key) const { return key.hash; }
     size_t operator()(const OperatorDesc& op) const { return absl::HashOf(op); }
   };
   struct Equal {
     using is_transparent = void;
-    bool operator()(const Key& a, const Key& b) const { return *a.program == *b.program; }
+    bool operator()(const Key& a, const Key& b) const {
+      return a.program == b.program || *a.program == *b.program;
+    }
     bool operator()(const Key& key, const OperatorDesc& op) const {
       return key.op != nullptr && *key.op == op;
     }
+  };
+
+  // A program that callers have, and its key. Keeps neither alive.
+  struct Known {
+    std::weak_ptr<const Program> program;
+    std::weak_ptr<const Program> normalized;
+    size_t hash = 0;
   };
 
   OperatorCache(Device& device, OperatorCacheOptions options)
@@ -138,7 +151,10 @@ class OperatorCache {
   bool AwaitDone(const Compilation& compilation, absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
   void Settle(const Key& key, const std::shared_ptr<Compilation>& compilation);
   template <typename KeyOrOperator>
-  std::optional<CachedOperator> FindEntry(const KeyOrOperator& key) ABSL_LOCKS_EXCLUDED(mutex_);
+  std::optional<CachedOperator> FindEntry(const KeyOrOperator& key)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::optional<CachedOperator> FindKnown(const std::shared_ptr<const Program>& program)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EvictOldest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void HoldKernels(const ProgramCost& cost) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void DropKernels(const ProgramCost& cost) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -148,6 +164,7 @@ class OperatorCache {
   mutable absl::Mutex mutex_;
   SteadyCondVar settled_;  // a compilation is done
   absl::flat_hash_map<Key, Entry, Hash, Equal> entries_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<const Program*, Known> known_ ABSL_GUARDED_BY(mutex_);
   // The number of entries that use each kernel.
   absl::flat_hash_map<uint64_t, size_t> kernel_uses_ ABSL_GUARDED_BY(mutex_);
   OperatorCacheStatistics statistics_ ABSL_GUARDED_BY(mutex_);

@@ -7,13 +7,20 @@
 namespace opmill::onnx {
 namespace {
 
+// Weights that are all alike take one number until they are scaled. A Conv packs them in any case.
+BuildLimits WithWeights(BuildLimits limits) {
+  limits.small_bytes = uint64_t{16} << 20;
+  return limits;
+}
+
 class ScaleFolder {
  public:
   ScaleFolder(Graph& graph, const BuildLimits& limits)
       : graph_(graph),
-        build_(graph.values, scratch_, limits),
+        build_(graph.values, scratch_, WithWeights(limits)),
         readers_(graph.values.size(), 0),
         convolutions_(graph.values.size(), nullptr),
+        uniform_(graph.values.size(), nullptr),
         replaced_(graph.values.size()) {
     for (const Node& node : graph.nodes) CountReaders(node.inputs);
     for (const Output& output : graph.outputs) CountReaders({output.value});
@@ -22,12 +29,13 @@ class ScaleFolder {
 
   void Run() {
     std::vector<Node> nodes;
-    nodes.reserve(graph_.nodes.size());  // convolutions_ points into it
+    nodes.reserve(graph_.nodes.size());  // convolutions_ and uniform_ point into it
     for (Node& node : graph_.nodes) {
       for (ValueId& id : node.inputs) id = Replaced(id);
       if (Absorb(node)) continue;
       nodes.push_back(std::move(node));
       if (nodes.back().op == "Conv") convolutions_[nodes.back().outputs[0]] = &nodes.back();
+      if (IsOfConstants(nodes.back())) uniform_[nodes.back().outputs[0]] = &nodes.back();
     }
     for (Output& output : graph_.outputs) output.value = Replaced(output.value);
     graph_.nodes = std::move(nodes);
@@ -56,6 +64,13 @@ class ScaleFolder {
     return build_.Add("Expand", {channels, build_.Constant({output.sizes[1]})});
   }
 
+  // As a ConstantOfShape, which has become an Expand.
+  bool IsOfConstants(const Node& node) const {
+    return !node.inputs.empty() &&
+           std::all_of(node.inputs.begin(), node.inputs.end(),
+                       [this](ValueId id) { return id == kNoValue || IsConstant(id); });
+  }
+
   bool IsConstant(ValueId id) const {
     return id != kNoValue && graph_.values[id].constant != nullptr;
   }
@@ -79,6 +94,13 @@ class ScaleFolder {
     return false;
   }
 
+  // With all of its elements, if they are alike.
+  ValueId Filter(ValueId id) {
+    if (id >= uniform_.size() || uniform_[id] == nullptr) return id;
+    const absl::StatusOr<std::vector<ValueId>> added = build_.AddNode(*uniform_[id]);
+    return added.ok() ? added->front() : id;
+  }
+
   bool HasBias(const Node& conv) const {
     return conv.inputs.size() > 2 && conv.inputs[2] != kNoValue;
   }
@@ -95,16 +117,17 @@ class ScaleFolder {
   }
 
   bool AbsorbMul(Node& conv, ValueId factor) {
-    if (!IsConstant(conv.inputs[1])) return false;
+    const ValueId filter = Filter(conv.inputs[1]);
+    if (!IsConstant(filter)) return false;
     ValueId bias = kNoValue;
     if (HasBias(conv)) {
       if (!IsConstant(conv.inputs[2])) return false;
       bias = build_.Add("Mul", {conv.inputs[2], factor});
       if (!IsConstant(bias)) return false;
     }
-    Sizes sizes(graph_.values[conv.inputs[1]].type.sizes.size(), 1);
+    Sizes sizes(graph_.values[filter].type.sizes.size(), 1);
     sizes[0] = -1;
-    const ValueId weights = build_.Add("Mul", {conv.inputs[1], build_.Reshape(factor, sizes)});
+    const ValueId weights = build_.Add("Mul", {filter, build_.Reshape(factor, sizes)});
     if (!IsConstant(weights)) return false;
     conv.inputs[1] = weights;
     if (bias != kNoValue) conv.inputs[2] = bias;
@@ -115,7 +138,8 @@ class ScaleFolder {
   std::vector<Node> scratch_;  // of what is not constant after all
   Builder build_;
   std::vector<uint32_t> readers_;
-  std::vector<Node*> convolutions_;  // by their output
+  std::vector<Node*> convolutions_;  // by their output, as the next
+  std::vector<Node*> uniform_;       // that are not computed, because they repeat few numbers
   std::vector<ValueId> replaced_;
 };
 

@@ -79,6 +79,8 @@ uint64_t PackedBytes(const TensorType& type) {
   return ElementCount(type.sizes).value_or(0) * ElementBytes(type.element);
 }
 
+std::string Quoted(absl::string_view name) { return absl::StrCat("'", Excerpt(name), "'"); }
+
 std::string NameOf(const Node& node) {
   return absl::StrCat("Node '", Excerpt(node.name), "' (", Excerpt(node.op), ")");
 }

@@ -271,7 +271,8 @@ absl::StatusOr<ModelProgram> Model::MakeProgram(const InputBindings& bindings,
         absl::StrCat("The constants of the model have ", constant_bytes, " bytes, more than ",
                      limits_.constant_bytes, " (max_model_constant_bytes)."));
   }
-  ModelProgram made = {.program = FuseChains(std::move(lowered.program)),
+  ModelProgram made = {.bindings = bindings,
+                       .program = FuseChains(std::move(lowered.program)),
                        .outputs = std::move(lowered.outputs)};
   for (ProgramNode& node : made.program.nodes) node.desc.is_batched = limits_.is_batched;
   for (const Input& input : graph.inputs) {

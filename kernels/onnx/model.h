@@ -41,6 +41,7 @@ struct ModelTensor {
 };
 
 struct ModelProgram {
+  InputBindings bindings;           // that it is for
   Program program;                  // validated, with chains fused
   std::vector<size_t> inputs;       // for each input of the program, that of the model
   std::vector<TensorType> outputs;  // of the model; the program's are packed, in the same order

@@ -30,8 +30,6 @@ absl::Status Malformed(const Parts&... parts) {
   return absl::InvalidArgumentError(absl::StrCat(parts...));
 }
 
-std::string Quoted(absl::string_view name) { return absl::StrCat("'", Excerpt(name), "'"); }
-
 template <typename Element, typename Field>
 std::string Pack(const Field& field) {
   std::string bytes(field.size() * sizeof(Element), '\0');

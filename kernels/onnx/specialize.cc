@@ -15,8 +15,6 @@
 namespace opmill::onnx {
 namespace {
 
-std::string Quoted(absl::string_view name) { return absl::StrCat("'", Excerpt(name), "'"); }
-
 // Finds the values that must be known before a run, from the last node to the first.
 class FormSearch {
  public:

@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kMostMetadataBytes = 16384;
 // The overhead per field that HTTP/2 counts (RFC 9113, 6.5.2): short fields use more memory than
 // their bytes.
-constexpr size_t kBytesBesideField = 32;
+constexpr size_t kBytesBesideEntry = 32;
 
 }  // namespace
 
@@ -34,11 +34,11 @@ RequestOrigin BeginCall(absl::string_view rpc, grpc::CallbackServerContext& cont
 absl::Status CheckMetadata(const grpc::CallbackServerContext& context) {
   size_t bytes = 0;
   for (const auto& [key, value] : context.client_metadata()) {
-    bytes += key.size() + value.size() + kBytesBesideField;
+    bytes += key.size() + value.size() + kBytesBesideEntry;
   }
   if (bytes <= kMostMetadataBytes) return absl::OkStatus();
   return absl::ResourceExhaustedError(
-      absl::StrCat("The metadata of the call has ", bytes, " bytes, with ", kBytesBesideField,
+      absl::StrCat("The metadata of the call has ", bytes, " bytes, with ", kBytesBesideEntry,
                    " for each field; at most ", kMostMetadataBytes, " are taken."));
 }
 

@@ -54,11 +54,14 @@ absl::StatusOr<SharedTensor> OpenRange(const Ranges& ranges, absl::string_view f
   return SharedTensor{index, *std::move(found), path};
 }
 
-// A range without any field leaves its input to the message.
-bool IsSent(const Ranges& ranges, size_t input) {
-  if (ranges.empty()) return true;
-  const v1::SharedMemoryRange& range = ranges[static_cast<int>(input)];
+// Without any field.
+bool IsEmpty(const Ranges& ranges, size_t index) {
+  const v1::SharedMemoryRange& range = ranges[static_cast<int>(index)];
   return range.key().empty() && range.offset() == 0 && range.byte_size() == 0;
+}
+
+absl::Status StaysOnServer(const std::string& path) {
+  return InvalidField(path, absl::StrCat(path, " is given, but this tensor stays on the server."));
 }
 
 absl::Status CheckSentCount(const Ranges& ranges, size_t given, size_t sent,
@@ -82,6 +85,10 @@ absl::StatusOr<std::vector<SharedTensor>> OpenOutputs(const Ranges& ranges,
   RETURN_IF_ERROR(CheckCount(ranges, kSharedOutputs, outputs.size(), NameOf(begin)));
   std::vector<SharedTensor> opened;
   for (size_t i = 0; i < outputs.size(); ++i) {
+    if (begin.WritingOf(i) != nullptr) {
+      if (!IsEmpty(ranges, i)) return StaysOnServer(absl::StrCat(kSharedOutputs, "[", i, "]"));
+      continue;
+    }
     ASSIGN_OR_RETURN(SharedTensor output, OpenRange(ranges, kSharedOutputs, i, outputs[i], memory,
                                                     begin.origin, &CheckOutputRange));
     opened.push_back(std::move(output));
@@ -104,6 +111,7 @@ absl::Status ExecuteCall::Decode(grpc::ByteBuffer& message, ExecutionRequest& be
   begin.priority = header->priority();
   input_ranges_ = header->shared_inputs();
   output_ranges_ = header->shared_outputs();
+  resident_ = ResidentFields(*header);
   const absl::Status decoded = wanted_.Decode(*header, request_->model_file(), begin);
   model_ = begin.model;
   RETURN_IF_ERROR(decoded);
@@ -119,6 +127,7 @@ void ExecuteCall::MakeProgram(ExecutionRequest& begin,
 }
 
 absl::Status ExecuteCall::Complete(ExecutionRequest& begin) {
+  RETURN_IF_ERROR(DecodeResident(resident_, parts().tensors, begin));
   RETURN_IF_ERROR(DecodeSources(input_ranges_, begin));
   ASSIGN_OR_RETURN(shared_outputs_, OpenOutputs(output_ranges_, begin, parts().shared_memory));
   return absl::OkStatus();
@@ -133,9 +142,11 @@ absl::Status ExecuteCall::DecodeSources(const Ranges& ranges, ExecutionRequest& 
   std::vector<size_t> sent_positions;  // of the request's inputs
   for (size_t i = 0; i < inputs.size(); ++i) {
     const uint32_t place = ProgramInputOf(begin, static_cast<uint32_t>(i));
-    const bool is_sent = IsSent(ranges, i);
+    const bool is_sent = ranges.empty() || IsEmpty(ranges, i);
     if (place == RequestedModel::kInProgram) {
       if (!is_sent) return HasValue(absl::StrCat(kSharedInputs, "[", i, "]"));
+    } else if (IsResident(begin, i)) {
+      if (!is_sent) return StaysOnServer(absl::StrCat(kSharedInputs, "[", i, "]"));
     } else if (is_sent) {
       sent_inputs_.push_back(place);
       sent_positions.push_back(i);

@@ -11,6 +11,7 @@
 
 #include "proto/payload.h"
 #include "server/api/program_request.h"
+#include "server/api/resident_tensors.h"
 #include "server/api/result_stream.h"
 #include "server/api/single_execution_call.h"
 #include "server/shared_memory/shared_tensors.h"
@@ -45,6 +46,7 @@ class ExecuteCall final : public SingleExecutionCall {
   // Of the message, until its program is known.
   google::protobuf::RepeatedPtrField<v1::SharedMemoryRange> input_ranges_;
   google::protobuf::RepeatedPtrField<v1::SharedMemoryRange> output_ranges_;
+  ResidentFields resident_;
   std::vector<uint32_t> sent_inputs_;  // the program's input that each tensor of the message is
   std::shared_ptr<const RequestedModel> model_;  // null if it is an operator, or not known yet
   absl::Time arrived_;

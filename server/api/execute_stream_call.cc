@@ -11,6 +11,7 @@
 #include "server/api/call_context.h"
 #include "server/api/grpc_status.h"
 #include "server/api/out_of_memory.h"
+#include "server/api/resident_tensors.h"
 #include "server/api/result_stream.h"
 #include "server/status/retry_delay.h"
 
@@ -19,20 +20,21 @@ namespace opmill {
 ExecuteStreamCall* ExecuteStreamCall::Start(grpc::CallbackServerContext& context,
                                             RequestOrigin origin, Executor& executor,
                                             OpenCalls& open_calls, const ModelSources& models,
-                                            DeadlineTimer& timer,
+                                            TensorStore& tensors, DeadlineTimer& timer,
                                             const ExecuteStreamOptions& options) {
   const std::shared_ptr<ExecuteStreamCall> call(new ExecuteStreamCall(
-      context, std::move(origin), executor, open_calls, models, timer, options));
+      context, std::move(origin), executor, open_calls, models, tensors, timer, options));
   call->Open(call);
   return call.get();
 }
 
 ExecuteStreamCall::ExecuteStreamCall(grpc::CallbackServerContext& context, RequestOrigin origin,
                                      Executor& executor, OpenCalls& open_calls,
-                                     const ModelSources& models, DeadlineTimer& timer,
-                                     const ExecuteStreamOptions& options)
+                                     const ModelSources& models, TensorStore& tensors,
+                                     DeadlineTimer& timer, const ExecuteStreamOptions& options)
     : StreamCall(context, std::move(origin), executor, open_calls, options.max_executions),
       models_(models),
+      tensors_(tensors),
       timer_(timer),
       options_(options) {}
 
@@ -213,6 +215,9 @@ ExecuteStreamCall::Handled ExecuteStreamCall::HandleBegin(Incoming& incoming) {
     awaited_.reset();
   }
   ExecutionRequest& request = *incoming.request;
+  if (decoded.ok() && !incoming.is_decoded) {
+    decoded = CatchOutOfMemory([&] { return DecodeRest(incoming); });
+  }
   if (!decoded.ok()) {
     CountFailure(request);
     Refuse(request.origin, nullptr, decoded, /*input_may_follow=*/true);
@@ -270,6 +275,12 @@ absl::Status ExecuteStreamCall::Decode(Incoming& incoming) {
   }
   incoming.wanted = std::make_shared<ProgramRequest>(models_, "begin");
   return incoming.wanted->DecodeModel(begin, incoming.message.model_file(), request);
+}
+
+absl::Status ExecuteStreamCall::DecodeRest(Incoming& incoming) {
+  incoming.is_decoded = true;
+  return UnderPath("begin", DecodeResident(ResidentFields(incoming.header->begin()), tensors_,
+                                           *incoming.request));
 }
 
 // The message, and everything behind it, waits for the program.

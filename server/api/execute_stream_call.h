@@ -38,8 +38,8 @@ class ExecuteStreamCall final : public StreamCall<StreamState>,
   // Creates the reactor for gRPC.
   static ExecuteStreamCall* Start(grpc::CallbackServerContext& context, RequestOrigin origin,
                                   Executor& executor, OpenCalls& open_calls,
-                                  const ModelSources& models, DeadlineTimer& timer,
-                                  const ExecuteStreamOptions& options);
+                                  const ModelSources& models, TensorStore& tensors,
+                                  DeadlineTimer& timer, const ExecuteStreamOptions& options);
 
   void OnReadDone(bool ok) override ABSL_LOCKS_EXCLUDED(mutex_);
   void EndIfStalled(absl::Time now, absl::Duration timeout) override ABSL_LOCKS_EXCLUDED(mutex_);
@@ -54,12 +54,13 @@ class ExecuteStreamCall final : public StreamCall<StreamState>,
     // Of its begin.
     std::optional<ExecutionRequest> request;
     std::shared_ptr<ProgramRequest> wanted;
+    bool is_decoded = false;
   };
   enum class Handled { kYes, kWaitsForRoom, kWaitsForProgram };
 
   ExecuteStreamCall(grpc::CallbackServerContext& context, RequestOrigin origin, Executor& executor,
-                    OpenCalls& open_calls, const ModelSources& models, DeadlineTimer& timer,
-                    const ExecuteStreamOptions& options);
+                    OpenCalls& open_calls, const ModelSources& models, TensorStore& tensors,
+                    DeadlineTimer& timer, const ExecuteStreamOptions& options);
 
   // `reads_ahead` is set on gRPC's threads only: the thread that handles a message also handles the
   // next ones if they arrive in time. Threads of the device have other work.
@@ -76,6 +77,8 @@ class ExecuteStreamCall final : public StreamCall<StreamState>,
   Handled HandleBegin(Incoming& incoming) ABSL_LOCKS_EXCLUDED(mutex_);
   // Completes the request of the begin. Without a program, MakeProgram follows.
   absl::Status Decode(Incoming& incoming);
+  // What follows from the program. To be called once.
+  absl::Status DecodeRest(Incoming& incoming);
   void MakeProgram(Incoming& incoming) ABSL_LOCKS_EXCLUDED(mutex_);
   void Aborted(const absl::Status& why) override ABSL_LOCKS_EXCLUDED(mutex_);
   void HandleRest(const Incoming& incoming) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -90,6 +93,7 @@ class ExecuteStreamCall final : public StreamCall<StreamState>,
   void Ready(uint64_t id, const std::shared_ptr<Execution>& execution) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const ModelSources models_;
+  TensorStore& tensors_;
   DeadlineTimer& timer_;
   const ExecuteStreamOptions options_;
 

@@ -14,7 +14,7 @@
 namespace opmill {
 namespace {
 
-constexpr char kFile[] = "model_file";
+constexpr char kFileField[] = "model_file";
 
 bool IsDigest(const std::string& text) {
   return text.size() == 2 * kSha256Bytes && absl::c_all_of(text, [](char c) {
@@ -28,7 +28,7 @@ absl::Status ModelFinder::Find(const v1::ModelDesc& desc, std::optional<OwnedPay
   file_ = std::move(file);
   if (!desc.sha256().empty()) return FindByContent(desc);
   if (file_.has_value()) {
-    return InvalidField(kFile, "model_file is given, but model.sha256 is not.");
+    return InvalidField(kFileField, "model_file is given, but model.sha256 is not.");
   }
   absl::StatusOr<std::shared_ptr<const Model>> model =
       FindModel(sources_.repository, desc.name(), desc.version());
@@ -74,7 +74,7 @@ void ModelFinder::Read(Executor& executor, RequestOrigin& origin, absl::Time dea
     if (model.ok()) model_ = *model;
     const bool is_fault_of_file =
         absl::IsInvalidArgument(model.status()) || absl::IsUnimplemented(model.status());
-    done(is_fault_of_file ? WithField(model.status(), kFile) : model.status());
+    done(is_fault_of_file ? WithField(model.status(), kFileField) : model.status());
   };
   Await(
       [&] { return sources_.programs.Read(id, read, executor.AccountOf(origin), deadline, found); },

@@ -7,6 +7,7 @@
 #include "server/api/execute_call.h"
 #include "server/api/execute_stream_call.h"
 #include "server/api/model_messages.h"
+#include "server/api/resident_tensors.h"
 #include "server/api/server_info.h"
 
 namespace opmill {
@@ -32,7 +33,7 @@ RawReactor* OperatorService::BeginExecuteStream(grpc::CallbackServerContext* con
   if (begun.ok()) begun = parts_.executor.BeginStream(origin);
   if (!begun.ok()) return Refuse(parts_, origin, begun);
   return ExecuteStreamCall::Start(*context, std::move(origin), parts_.executor, parts_.open_calls,
-                                  parts_.models, parts_.executor.timer(),
+                                  parts_.models, parts_.tensors, parts_.executor.timer(),
                                   {.max_chunk_bytes = parts_.limits.max_response_chunk_bytes,
                                    .max_executions = parts_.limits.max_executions_per_stream});
 }
@@ -44,6 +45,7 @@ grpc::ServerUnaryReactor* OperatorService::GetStatistics(grpc::CallbackServerCon
   EncodeModelStatistics(parts_.models.repository, parts_.models.inline_models, *response);
   response->set_model_bytes(parts_.models.memory.used());
   EncodeCacheStatistics(parts_.cache.statistics(), *response->mutable_cache());
+  EncodeTotals(parts_.tensors.totals(), *response->mutable_resident());
   EncodeDeviceCounters(parts_.device.counters(), *response->mutable_device());
   v1::InFlight& in_flight = *response->mutable_in_flight();
   in_flight.set_executions(parts_.executor.open_executions());
@@ -57,6 +59,24 @@ grpc::ServerUnaryReactor* OperatorService::ListModels(grpc::CallbackServerContex
                                                       v1::ListModelsResponse* response) {
   return Answer(parts_, Begin("ListModels", *context), *context,
                 EncodeModels(parts_.models.repository, request->name(), *response));
+}
+
+grpc::ServerUnaryReactor* OperatorService::ListTensors(grpc::CallbackServerContext* context,
+                                                       const v1::ListTensorsRequest* request,
+                                                       v1::ListTensorsResponse* response) {
+  const RequestOrigin origin = Begin("ListTensors", *context);
+  return Answer(parts_, origin, *context,
+                EncodeTensors(parts_.tensors, origin.caller, request->name(), *response));
+}
+
+grpc::ServerUnaryReactor* OperatorService::DeleteTensor(grpc::CallbackServerContext* context,
+                                                        const v1::DeleteTensorRequest* request,
+                                                        v1::DeleteTensorResponse*) {
+  const RequestOrigin origin = Begin("DeleteTensor", *context);
+  const std::optional<uint64_t> generation =
+      request->has_if_generation() ? std::optional(request->if_generation()) : std::nullopt;
+  return Answer(parts_, origin, *context,
+                parts_.tensors.Delete(origin.caller, request->name(), generation));
 }
 
 }  // namespace opmill

@@ -12,11 +12,14 @@ namespace opmill {
 
 // Raw methods get their messages as bytes, so tensor bytes and files of models never pass through
 // protobuf.
-using OperatorServiceBase = RawMethods<
-    v1::OperatorService,
-    v1::OperatorService::WithCallbackMethod_GetServerInfo<
-        v1::OperatorService::WithCallbackMethod_GetStatistics<
-            v1::OperatorService::WithCallbackMethod_ListModels<v1::OperatorService::Service>>>>;
+using OperatorServiceBase =
+    RawMethods<v1::OperatorService,
+               v1::OperatorService::WithCallbackMethod_GetServerInfo<
+                   v1::OperatorService::WithCallbackMethod_GetStatistics<
+                       v1::OperatorService::WithCallbackMethod_ListModels<
+                           v1::OperatorService::WithCallbackMethod_ListTensors<
+                               v1::OperatorService::WithCallbackMethod_DeleteTensor<
+                                   v1::OperatorService::Service>>>>>>;
 
 class OperatorService final : public OperatorServiceBase {
  public:
@@ -32,6 +35,12 @@ class OperatorService final : public OperatorServiceBase {
   grpc::ServerUnaryReactor* ListModels(grpc::CallbackServerContext* context,
                                        const v1::ListModelsRequest* request,
                                        v1::ListModelsResponse* response) override;
+  grpc::ServerUnaryReactor* ListTensors(grpc::CallbackServerContext* context,
+                                        const v1::ListTensorsRequest* request,
+                                        v1::ListTensorsResponse* response) override;
+  grpc::ServerUnaryReactor* DeleteTensor(grpc::CallbackServerContext* context,
+                                         const v1::DeleteTensorRequest* request,
+                                         v1::DeleteTensorResponse* response) override;
 
  private:
   // Identifies the caller, and returns the caller's traceparent in the initial metadata.

@@ -54,7 +54,13 @@ class InputDecoder {
   absl::StatusOr<OperatorDesc> DescribeOperator() {
     for (size_t i = 0; i < inputs_.size(); ++i) RETURN_IF_ERROR(CheckNoValue(i));
     absl::StatusOr<OperatorDesc> desc = DescribeRequest(model_, inputs_, {});
-    if (!desc.ok()) return NamingInputs(desc.status());
+    if (!desc.ok()) {
+      const auto field = InputFieldOf(*model_.schema, inputs_.size(), desc.status());
+      return WithField(desc.status(), field.has_value()
+                                          ? absl::StrCat(InputPath(positions_[field->index]),
+                                                         ".tensor", field->rest)
+                                          : "inputs");
+    }
     to_.program_inputs.resize(inputs_.size());
     for (size_t i = 0; i < inputs_.size(); ++i) {
       to_.program_inputs[positions_[i]] = static_cast<uint32_t>(i);
@@ -152,18 +158,6 @@ class InputDecoder {
                                            Excerpt(model_.inputs[index].name), "."));
   }
 
-  // Renames "input.sizes[1]" to "inputs[0].tensor.sizes[1]".
-  absl::Status NamingInputs(const absl::Status& status) const {
-    const std::string field = FieldOf(status).value_or("");
-    const size_t end = std::min(field.find_first_of(".["), field.size());
-    for (size_t i = 0; i < inputs_.size(); ++i) {
-      if (field.substr(0, end) != model_.schema->inputs[i].name) continue;
-      return WithField(status,
-                       absl::StrCat(InputPath(positions_[i]), ".tensor", field.substr(end)));
-    }
-    return WithField(status, "inputs");
-  }
-
   const v1::ModelInput& input(size_t position) const {
     return from_.inputs(static_cast<int>(position));
   }
@@ -179,25 +173,26 @@ class InputDecoder {
 
 absl::Status ProgramRequest::DecodeDesc(const v1::ModelDesc& desc, std::optional<OwnedPayload> file,
                                         ExecutionRequest& to) {
+  RETURN_IF_ERROR(finder_.Find(desc, std::move(file)));
+  if (finder_.model() != nullptr) return DecodeInputs(desc, to);
   desc_ = desc;
-  RETURN_IF_ERROR(finder_.Find(desc_, std::move(file)));
-  return finder_.model() == nullptr ? absl::OkStatus() : DecodeInputs(to);
+  return absl::OkStatus();
 }
 
-absl::Status ProgramRequest::DecodeInputs(ExecutionRequest& to) {
+absl::Status ProgramRequest::DecodeInputs(const v1::ModelDesc& desc, ExecutionRequest& to) {
   requested_ = std::make_shared<RequestedModel>(RequestedModel{.model = finder_.model()});
   to.model = requested_;
-  const absl::Status decoded = BindInputs(to);
+  const absl::Status decoded = BindInputs(desc, to);
   return decoded.ok() ? decoded : finder_.OfModel(decoded);
 }
 
-absl::Status ProgramRequest::BindInputs(ExecutionRequest& to) {
-  InputDecoder decoder(desc_, *requested_);
+absl::Status ProgramRequest::BindInputs(const v1::ModelDesc& desc, ExecutionRequest& to) {
+  InputDecoder decoder(desc, *requested_);
   RETURN_IF_ERROR(decoder.Decode());
   const std::shared_ptr<const onnx::Model>& graph = requested_->model->graph;
   if (graph == nullptr) {
-    ASSIGN_OR_RETURN(OperatorDesc desc, decoder.DescribeOperator());
-    to.program = std::make_shared<const Program>(ProgramOf(std::move(desc)));
+    ASSIGN_OR_RETURN(OperatorDesc op, decoder.DescribeOperator());
+    to.program = std::make_shared<const Program>(ProgramOf(std::move(op)));
     return absl::OkStatus();
   }
   ASSIGN_OR_RETURN(bindings_, decoder.BindGraph());
@@ -221,7 +216,7 @@ void ProgramRequest::Make(Executor& executor, ExecutionRequest& to, const Done& 
     return;
   }
   finder_.Read(executor, to.origin, to.deadline, [this, &executor, &to, done](absl::Status status) {
-    if (status.ok()) status = CatchOutOfMemory([&] { return DecodeInputs(to); });
+    if (status.ok()) status = CatchOutOfMemory([&] { return DecodeInputs(desc_, to); });
     if (status.ok() && !to.has_program()) {
       MakeProgram(executor, to, done);
     } else {

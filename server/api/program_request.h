@@ -77,13 +77,14 @@ class ProgramRequest {
  private:
   absl::Status DecodeDesc(const v1::ModelDesc& desc, std::optional<OwnedPayload> file,
                           ExecutionRequest& to);
-  absl::Status DecodeInputs(ExecutionRequest& to);
-  absl::Status BindInputs(ExecutionRequest& to);  // errors name fields of the model
+  absl::Status DecodeInputs(const v1::ModelDesc& desc, ExecutionRequest& to);
+  // Errors name fields of the model.
+  absl::Status BindInputs(const v1::ModelDesc& desc, ExecutionRequest& to);
   void SetProgram(ModelPrograms::Program program, ExecutionRequest& to);
   void MakeProgram(Executor& executor, ExecutionRequest& to, const Done& done);
 
   ModelFinder finder_;
-  v1::ModelDesc desc_;
+  v1::ModelDesc desc_;  // of a file that is read
   std::shared_ptr<RequestedModel> requested_;
   onnx::InputBindings bindings_;   // of a graph
   std::vector<size_t> positions_;  // in the request, of the model's inputs

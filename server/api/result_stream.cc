@@ -28,6 +28,10 @@ std::optional<std::vector<OutgoingChunk>> ResultStream::NextChunks() {
   std::vector<OutgoingChunk> chunks;
   uint64_t room = max_chunk_bytes_;
   while (!done() && room > 0) {
+    if (execution_->request().WritingOf(next_.output) != nullptr) {
+      ++next_.output;
+      continue;
+    }
     const std::shared_ptr<BudgetedBuffer> output = execution_->output(next_.output);
     if (output == nullptr) return std::nullopt;
     const uint64_t size = execution_->output_bytes()[next_.output];
@@ -59,7 +63,7 @@ void ResultStream::EncodeStarted(v1::ExecutionStarted& to) {
 void ResultStream::EncodeStatistics(v1::ExecutionStatistics& to) const {
   const Execution::Report report = execution_->report();
   if (const auto& model = execution_->request().model; model != nullptr) {
-    model->model->statistics->AddSuccess(report.times, report.total, execution_->request().rows);
+    model->model->statistics->AddSuccess(report.times, report.total, execution_->request().rows());
   }
   EncodeDuration(report.times.upload, *to.mutable_upload());
   EncodeDuration(report.times.compile, *to.mutable_compile());
@@ -68,6 +72,9 @@ void ResultStream::EncodeStatistics(v1::ExecutionStatistics& to) const {
   EncodeDuration(report.times.download, *to.mutable_download());
   to.set_was_cached(report.was_cached);
   to.set_batch_size(report.batch_size);
+  for (const KeptOutput& kept : execution_->request().kept) {
+    to.add_generations(kept.writing->generation());
+  }
 }
 
 }  // namespace opmill

@@ -97,6 +97,8 @@ void EncodeServerInfo(const Device& device, const Limits& limits, v1::GetServerI
   encoded.set_max_total_model_bytes(limits.max_total_model_bytes);
   encoded.set_max_inline_model_bytes(limits.max_inline_model_bytes);
   encoded.set_max_inline_models(limits.max_inline_models);
+  encoded.set_max_resident_tensor_bytes(limits.max_resident_tensor_bytes);
+  encoded.set_max_resident_tensor_bytes_per_owner(limits.max_resident_tensor_bytes_per_owner);
   const CallerLimits& caller = limits.caller;
   if (caller.executions != 0 || caller.bytes != 0 || caller.rate != 0) {
     encoded.mutable_caller_limits()->set_executions(caller.executions);

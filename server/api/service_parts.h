@@ -16,6 +16,7 @@
 #include "server/network/connections.h"
 #include "server/observe/statistics.h"
 #include "server/shared_memory/shared_memory.h"
+#include "server/tensors/tensor_store.h"
 
 namespace opmill {
 
@@ -31,6 +32,7 @@ struct ServiceParts {
   const Access& access;
   Connections& connections;
   SharedMemory& shared_memory;
+  TensorStore& tensors;
   const Limits& limits;
   ModelSources models;
 };

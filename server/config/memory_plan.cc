@@ -72,12 +72,23 @@ absl::StatusOr<MemoryPlan> DivideMemory(uint64_t host_bytes, bool has_repository
       std::max(std::min(plan.limit_bytes / 8, kMostTransportBytes), least_transport_bytes);
   uint64_t others =
       plan.process_bytes + plan.kernel_bytes + plan.operator_bytes + plan.transport_bytes;
-  const uint64_t left = plan.limit_bytes - std::min(plan.limit_bytes, others + kLeastBufferBytes);
-  RETURN_IF_ERROR(DivideModels(has_repository, plan.limit_bytes, left / 4, limits));
+  const auto left = [&] {
+    return plan.limit_bytes - std::min(plan.limit_bytes, others + kLeastBufferBytes);
+  };
+  RETURN_IF_ERROR(DivideModels(has_repository, plan.limit_bytes, left() / 4, limits));
   plan.model_bytes = limits.max_total_model_bytes;
   // Compiled programs keep constants and packed weights, about as much as models take.
   plan.operator_bytes += plan.model_bytes;
   others += 2 * plan.model_bytes;
+  limits.max_resident_tensor_bytes =
+      OfDefault(limits.max_resident_tensor_bytes, std::min(plan.limit_bytes / 8, left() / 2));
+  plan.resident_tensor_bytes = limits.max_resident_tensor_bytes;
+  if (plan.resident_tensor_bytes > plan.limit_bytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--max_resident_tensor_bytes is ", FormatBytes(plan.resident_tensor_bytes),
+        "; it must be below the --memory_limit of ", FormatBytes(plan.limit_bytes), "."));
+  }
+  others += plan.resident_tensor_bytes;
   if (plan.limit_bytes < others + kLeastBufferBytes) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--memory_limit is ", FormatBytes(plan.limit_bytes), "; it must be at least ",
@@ -86,6 +97,9 @@ absl::StatusOr<MemoryPlan> DivideMemory(uint64_t host_bytes, bool has_repository
         FormatBytes(plan.kernel_bytes), " for live kernels, ", FormatBytes(plan.operator_bytes),
         " for compiled operators, ",
         plan.model_bytes == 0 ? "" : absl::StrCat(FormatBytes(plan.model_bytes), " for models, "),
+        plan.resident_tensor_bytes == 0
+            ? ""
+            : absl::StrCat(FormatBytes(plan.resident_tensor_bytes), " for tensors that stay, "),
         FormatBytes(plan.transport_bytes), " for messages with a --max_message_bytes of ",
         FormatBytes(limits.max_message_bytes), ", and ", FormatBytes(kLeastBufferBytes),
         " for tensors."));

@@ -6,6 +6,7 @@
 //   operators   compiled operators in the cache
 //   models      ONNX models of the repository, and those that callers have sent
 //   transport   messages and connections, as counted by gRPC
+//   resident    tensors that stay on the server
 //   buffers     inputs and outputs in flight, scratch, and memory that is kept for reuse
 #ifndef OPMILL_SERVER_CONFIG_MEMORY_PLAN_H_
 #define OPMILL_SERVER_CONFIG_MEMORY_PLAN_H_
@@ -25,6 +26,7 @@ struct MemoryPlan {
   uint64_t operator_bytes = 0;
   uint64_t model_bytes = 0;
   uint64_t transport_bytes = 0;
+  uint64_t resident_tensor_bytes = 0;
   uint64_t buffer_bytes = 0;
 
   size_t live_kernels() const;  // the number that fits into kernel_bytes

@@ -13,10 +13,9 @@ namespace opmill {
 namespace {
 
 constexpr uint64_t kMaxWaitingCompilations = 256;
-constexpr absl::Duration kRetryDelay = absl::Milliseconds(500);
 
 absl::Status Later(const std::string& sentence) {
-  return WithRetryDelay(absl::ResourceExhaustedError(sentence), kRetryDelay);
+  return WithRetryDelay(absl::ResourceExhaustedError(sentence), kUsualRetryDelay);
 }
 
 std::string Needs(const BufferSizes& sizes) {
@@ -101,7 +100,7 @@ absl::Status Admission::CheckCompilation(const BufferSizes& sizes, const Load& l
 
 absl::Status Admission::OutOfMemory(absl::Status status, uint64_t other_executions) {
   if (other_executions == 0) return status;
-  return WithRetryDelay(std::move(status), kRetryDelay);
+  return WithRetryDelay(std::move(status), kUsualRetryDelay);
 }
 
 absl::Status Admission::Displaced(Displacement why) {

@@ -14,19 +14,12 @@
 
 #include "absl/time/time.h"
 #include "server/execution/fair_queue.h"
+#include "server/models/batch_options.h"
 
 namespace opmill {
 
 class CallerAccount;
 class Execution;
-
-// Rows are elements of the first dimension.
-struct BatchOptions {
-  uint32_t max_rows = 0;                 // of a batch
-  std::vector<uint32_t> preferred_rows;  // ascending; at most max_rows
-  absl::Duration max_delay;              // an execution waits for others no longer
-  friend bool operator==(const BatchOptions&, const BatchOptions&) = default;
-};
 
 // How many rows the program has that computes so many: few numbers of rows have programs, each of
 // which may keep packed weights. The rest of the rows is empty.

@@ -38,12 +38,12 @@ std::shared_ptr<const Program> ProgramOf(std::shared_ptr<const onnx::ModelProgra
 
 class BatchGroup {
  public:
-  BatchGroup(Batches& batches, const BatchSpec& spec, uint64_t row_bytes)
+  BatchGroup(Batches& batches, const RequestedModel& first, uint64_t row_bytes)
       : batches_(batches),
-        model_(spec.model),
-        bindings_(spec.bindings),
-        options_(spec.options),
-        limited_(Limited(spec.options, row_bytes)),
+        model_(first.model->graph),
+        bindings_(first.graph->bindings),
+        options_(*first.model->batching),
+        limited_(Limited(options_, row_bytes)),
         queue_(limited_) {}
 
  private:
@@ -72,15 +72,18 @@ Batch::~Batch() {
   group->batches_.Advance(group);
 }
 
-std::shared_ptr<BatchGroup> Batches::GroupOf(const BatchSpec& spec, uint64_t row_bytes) {
-  std::pair<const onnx::Model*, std::string> key(spec.model.get(),
-                                                 onnx::KeyOf(WithRows(spec.bindings, 0)));
+std::shared_ptr<BatchGroup> Batches::GroupOf(const RequestedModel& requested, uint64_t row_bytes) {
+  const Model& model = *requested.model;
+  if (!model.batching.has_value()) return nullptr;
+  std::pair<const onnx::Model*, std::string> key(
+      model.graph.get(), onnx::KeyOf(WithRows(requested.graph->bindings, 0)));
   const absl::MutexLock lock(&mutex_);
   std::shared_ptr<BatchGroup>& group = groups_[key];
-  if (group != nullptr && group->model_.lock() == spec.model && group->options_ == spec.options) {
+  if (group != nullptr && group->model_.lock() == model.graph &&
+      group->options_ == *model.batching) {
     return group;
   }
-  const auto made = std::make_shared<BatchGroup>(*this, spec, row_bytes);
+  const auto made = std::make_shared<BatchGroup>(*this, requested, row_bytes);
   group = made;
   if (groups_.size() > kMostGroups) {
     absl::erase_if(groups_, [](const auto& of) { return of.second.use_count() == 1; });
@@ -93,7 +96,7 @@ void Batches::Add(const std::shared_ptr<Execution>& execution) {
   const std::shared_ptr<BatchGroup>& group = execution->batch_group();
   {
     const absl::MutexLock lock(&group->mutex_);
-    group->queue_.Add(execution, request.origin.account.get(), request.priority, request.rows,
+    group->queue_.Add(execution, request.origin.account.get(), request.priority, request.rows(),
                       request.deadline, SteadyNow());
   }
   Advance(group);
@@ -133,7 +136,7 @@ std::shared_ptr<Batch> Batches::MakeBatch(const std::shared_ptr<BatchGroup>& gro
   batch->group = group;
   if (members.size() == 1) return batch;
   uint32_t rows = 0;
-  for (const auto& member : members) rows += member->request().rows;
+  for (const auto& member : members) rows += member->request().rows();
   const uint32_t joined_rows = JoinedRows(rows, group->limited_.max_rows);
   std::shared_ptr<const CompiledProgram> joined = FindJoined(group, joined_rows);
   if (joined == nullptr) return batch;

@@ -20,16 +20,9 @@
 #include "server/execution/compilations.h"
 #include "server/execution/deadline_timer.h"
 #include "server/host/worker_pool.h"
+#include "server/models/requested_model.h"
 
 namespace opmill {
-
-// How a request may be joined with others: with those whose inputs have the same sizes but the
-// first one.
-struct BatchSpec {
-  std::shared_ptr<const onnx::Model> model;
-  onnx::InputBindings bindings;  // without values
-  BatchOptions options;
-};
 
 class BatchGroup;
 
@@ -55,9 +48,10 @@ class Batches {
   Batches(Compilations& compilations, WorkerPool& workers, DeadlineTimer& timer, Submit submit)
       : compilations_(compilations), workers_(workers), timer_(timer), submit_(std::move(submit)) {}
 
-  // The group of such requests, whose inputs and outputs have this many bytes for each row. Equal
-  // ones have the same.
-  std::shared_ptr<BatchGroup> GroupOf(const BatchSpec& spec, uint64_t row_bytes)
+  // The requests that may be joined with this one: those for the same model whose inputs have the
+  // same sizes but the first one. Null if its model does not join requests. Inputs and outputs
+  // have this many bytes for each row.
+  std::shared_ptr<BatchGroup> GroupOf(const RequestedModel& requested, uint64_t row_bytes)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // The execution, which has all of its input, waits for its batch.
   void Add(const std::shared_ptr<Execution>& execution);

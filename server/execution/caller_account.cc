@@ -11,7 +11,7 @@ namespace opmill {
 namespace {
 
 // Entries that one Find looks at to forget the idle. More than one, so that they do not pile up.
-constexpr size_t kMostSearched = 4;
+constexpr size_t kMostSearchedCallers = 4;
 
 }  // namespace
 
@@ -62,7 +62,7 @@ std::shared_ptr<CallerAccount> CallerAccounts::Find(absl::string_view name, absl
 // An account that only this class holds is idle: no thread can get a reference without the mutex.
 void CallerAccounts::Forget(absl::Time now) {
   size_t searched = 0;
-  while (searched++ < kMostSearched && entries_.size() > 1) {
+  while (searched++ < kMostSearchedCallers && entries_.size() > 1) {
     const auto oldest = entries_.begin();
     if (now - oldest->last_found < remembered_ && entries_.size() <= kMostIdle) break;
     if (oldest->account.use_count() > 1) {

@@ -21,6 +21,13 @@ std::vector<TensorDesc> ExecutionRequest::OutputTensors() const {
   return op.has_value() ? OutputsOf(*op) : TensorsOf(*program, ValueKind::kOutput);
 }
 
+TensorStore::Writing* ExecutionRequest::WritingOf(size_t output) const {
+  for (const KeptOutput& each : kept) {
+    if (each.output == output) return each.writing.get();
+  }
+  return nullptr;
+}
+
 std::string ExecutionRequest::description() const {
   if (op.has_value()) return ToString(*op);
   if (model == nullptr || model->graph == nullptr) return ToString(*program);
@@ -32,7 +39,10 @@ Execution::Execution(ExecutionRequest request)
       inputs_(TensorsOf(*request_.program, ValueKind::kInput)),
       outputs_(TensorsOf(*request_.program, ValueKind::kOutput)),
       progress_(*request_.program, SteadyNow(), request_.sources) {
-  for (const TensorDesc& output : outputs_) output_bytes_.push_back(SpannedBytes(output));
+  needs_no_input_ = progress_.upload().complete();
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    output_bytes_.push_back(request_.WritingOf(i) == nullptr ? SpannedBytes(outputs_[i]) : 0);
+  }
 }
 
 std::shared_ptr<const std::string> Execution::description() const {
@@ -62,12 +72,30 @@ void Execution::ChunkPlace::Take(const Payload& data) const {
   }
 }
 
+void Execution::BindResident() {
+  for (size_t i = 0; i < request_.sources.size(); ++i) {
+    if (const auto& resident = request_.sources[i].resident; resident != nullptr) {
+      buffers_.SetInput(i, resident->buffer());
+    }
+  }
+  for (const KeptOutput& kept : request_.kept) {
+    if (std::shared_ptr<Buffer> buffer = kept.writing->buffer(); buffer != nullptr) {
+      buffers_.SetOutput(kept.output, std::move(buffer));
+    }
+  }
+}
+
+bool Execution::has_output(size_t index) const {
+  const absl::MutexLock lock(&mutex_);
+  return !progress_.ended() && buffers_.output(index)->buffer != nullptr;
+}
+
 uint64_t Execution::MemoryBytes(const ProgramCost& cost) const {
   uint64_t bytes = cost.scratch_bytes;
   for (const TensorDesc& input : inputs_) {
     bytes += std::max(SpannedBytes(input), ElementCount(input) * ElementBytes(input.data_type));
   }
-  for (const uint64_t output : output_bytes()) bytes += output;
+  for (const TensorDesc& output : outputs_) bytes += SpannedBytes(output);
   return bytes;
 }
 

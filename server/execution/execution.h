@@ -31,12 +31,12 @@
 #include "server/network/connections.h"
 #include "server/observe/log.h"
 #include "server/observe/statistics.h"
+#include "server/tensors/tensor_store.h"
 
 namespace opmill {
 
 struct Batch;
 class BatchGroup;
-struct BatchSpec;
 class Execution;
 
 // The call that a request belongs to, and its caller.
@@ -58,6 +58,11 @@ struct RequestOrigin {
   void AddTo(LogLine& line) const;
 };
 
+struct KeptOutput {
+  size_t output = 0;
+  std::shared_ptr<TensorStore::Writing> writing;
+};
+
 struct ExecutionRequest {
   RequestOrigin origin;
   // What to compute, validated: an operator or a program. The executor makes a program of an
@@ -65,10 +70,9 @@ struct ExecutionRequest {
   std::optional<OperatorDesc> op;
   std::shared_ptr<const Program> program;
   std::shared_ptr<const RequestedModel> model;  // null if the request describes an operator
-  uint32_t rows = 1;                            // of a batch that the caller sends, for statistics
-  std::shared_ptr<const BatchSpec> batch;  // how it may be joined with others; null: not at all
   absl::Time deadline = absl::InfiniteFuture();
   std::vector<InputSource> sources;  // of its inputs; empty if all of them come in chunks
+  std::vector<KeptOutput> kept;      // outputs that stay on the server, instead of being sent
   int32_t priority = 0;              // among the executions of its caller that wait for the device
   // Called once, without any lock held, from any thread, possibly from within a call of the
   // executor. Either the results are ready to be streamed, or status() says why there are none.
@@ -76,6 +80,9 @@ struct ExecutionRequest {
 
   // False until it is known what to compute.
   bool has_program() const { return op.has_value() || program != nullptr; }
+  uint32_t rows() const { return model == nullptr ? 1 : model->rows(); }
+  // Null if the output is sent to the caller.
+  TensorStore::Writing* WritingOf(size_t output) const;
   // The name of the model, or the descriptor as text.
   std::string description() const;
   // Null if it is no operator, or not known yet.
@@ -110,6 +117,7 @@ class Execution {
     const absl::MutexLock lock(&mutex_);
     return progress_.stalled(now);
   }
+  bool needs_no_input() const { return needs_no_input_; }
   // True if all input has arrived, even if the execution has ended.
   bool uploaded() const ABSL_LOCKS_EXCLUDED(mutex_) {
     const absl::MutexLock lock(&mutex_);
@@ -152,6 +160,9 @@ class Execution {
   };
   // `chunk` has passed Upload::Check, so it is uploading.
   ChunkPlace PlaceOf(const IncomingChunk& chunk) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Resident inputs, and those outputs that are written where they stay.
+  void BindResident() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool has_output(size_t index) const ABSL_LOCKS_EXCLUDED(mutex_);  // a buffer for it
   // What the device reads, writes and keeps for it. A broadcast input is few bytes and much work.
   uint64_t MemoryBytes(const ProgramCost& cost) const;
 
@@ -159,6 +170,7 @@ class Execution {
   const std::vector<TensorDesc> inputs_;
   const std::vector<TensorDesc> outputs_;
   std::vector<uint64_t> output_bytes_;  // never changes
+  bool needs_no_input_ = false;         // the same
   std::stop_source abandon_run_;
 
   std::shared_ptr<BatchGroup> batch_group_;  // never changes once it has begun

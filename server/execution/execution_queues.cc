@@ -34,7 +34,7 @@ constexpr absl::Duration kSilentPatience = absl::Milliseconds(100);
 constexpr absl::Duration kUploadPatience = Pace::kPatience;
 constexpr size_t kMostStalledAtOnce = 64;
 // For slow uploads. Those that have waited longest for more input come first.
-constexpr size_t kMostSearched = 1024;
+constexpr size_t kMostSearchedExecutions = 1024;
 
 bool IsLarge(const QueuePlace& place) { return place.work_bytes >= kLargeBytes; }
 bool IsHuge(const QueuePlace& place) { return place.work_bytes > kMaxRunningLargeBytes; }
@@ -114,7 +114,7 @@ ExecutionQueues::Stalled ExecutionQueues::FindStalled(
   stalled.why = Stall::kSlowInput;
   size_t searched = 0;
   for (const std::shared_ptr<Execution>& execution : uploading_) {
-    if (++searched > kMostSearched) break;
+    if (++searched > kMostSearchedExecutions) break;
     if (PlaceOf(*execution).entered <= now - kUploadPatience && !take(execution)) break;
   }
   return stalled;

@@ -11,6 +11,26 @@
 #include "server/execution/end_report.h"
 
 namespace opmill {
+namespace {
+
+bool HasResident(const ExecutionRequest& request) {
+  return !request.kept.empty() ||
+         std::any_of(request.sources.begin(), request.sources.end(),
+                     [](const InputSource& source) { return source.resident != nullptr; });
+}
+
+// It has memory that the store counts.
+void LeaveOutResident(const ExecutionRequest& request, BufferSizes& sizes) {
+  for (size_t i = 0; i < request.sources.size(); ++i) {
+    if (request.sources[i].resident != nullptr) sizes.inputs[i] = 0;
+  }
+  for (const KeptOutput& kept : request.kept) {
+    if (kept.writing->buffer() != nullptr) sizes.outputs[kept.output] = 0;
+  }
+}
+
+}  // namespace
+
 Executor::Executor(Device& device, OperatorCache& cache, Statistics& statistics,
                    const Limits& limits)
     : device_(device),
@@ -24,10 +44,12 @@ Executor::Executor(Device& device, OperatorCache& cache, Statistics& statistics,
       workers_(std::max(2u, std::thread::hardware_concurrency())) {}
 
 absl::StatusOr<std::shared_ptr<Execution>> Executor::Begin(ExecutionRequest& request) {
-  const bool is_read = !request.sources.empty() && request.sources[0].read != nullptr;
-  Compilations::Found found = compilations_.Find(request.op, is_read, request.program);
-  const BufferSizes sizes =
-      BufferSizes::Of(*request.program, is_read ? 0 : found.incremental_bytes());
+  const bool has_resident = HasResident(request);
+  const bool is_sent =
+      (request.sources.empty() || request.sources[0].is_sent()) && request.kept.empty();
+  Compilations::Found found = compilations_.Find(request.op, !is_sent, request.program);
+  BufferSizes sizes = BufferSizes::Of(*request.program, is_sent ? found.incremental_bytes() : 0);
+  if (has_resident) LeaveOutResident(request, sizes);
   const std::shared_ptr<CallerAccount>& caller = room_.AccountOf(request.origin);
   Admission::Load now = load();
   now.max_queued = queued_.LimitFor(caller->queued, 1, callers().several());
@@ -46,8 +68,9 @@ absl::StatusOr<std::shared_ptr<Execution>> Executor::Begin(ExecutionRequest& req
   {
     const absl::MutexLock lock(&execution->mutex_);
     execution->buffers_ = *std::move(buffers);
-    if (const auto& batch = execution->request().batch; batch != nullptr) {
-      execution->batch_group_ = batches_.GroupOf(*batch, sizes.total() / execution->request().rows);
+    execution->BindResident();
+    if (const auto& model = execution->request().model; model != nullptr && !has_resident) {
+      execution->batch_group_ = batches_.GroupOf(*model, sizes.total() / model->rows());
     }
     waiting_.Enter(execution);
   }
@@ -233,6 +256,7 @@ void Executor::EndInputs(const std::shared_ptr<Execution>& execution, absl::stri
 // Returns false if the execution has ended.
 bool Executor::AllocateOutputs(const std::shared_ptr<Execution>& execution) {
   for (size_t i = 0; i < execution->outputs_.size(); ++i) {
+    if (execution->has_output(i)) continue;
     absl::StatusOr<std::shared_ptr<Buffer>> allocated =
         device_.Allocate(RequiredBytes(execution->outputs_[i]), Residency::kReadback);
     if (!allocated.ok()) {
@@ -387,7 +411,7 @@ void Executor::JoinedRunEnded(JoinedRun& run, const absl::StatusOr<RunStatistics
   uint64_t rows = 0;
   for (size_t i = 0; i < members.size(); ++i) {
     Execution& execution = *members[i].execution;
-    rows += execution.request().rows;
+    rows += execution.request().rows();
     waiting_.RunEnded(execution);
     members[i].inputs.clear();
     const absl::MutexLock lock(&execution.mutex_);
@@ -437,7 +461,7 @@ void Executor::LeaveQueue(const Execution& execution) {
 void Executor::RunEnded(const std::shared_ptr<Execution>& execution,
                         const absl::StatusOr<RunStatistics>& result) {
   waiting_.RunEnded(*execution);
-  CountRun(*execution, execution->request().rows, result);
+  CountRun(*execution, execution->request().rows(), result);
   // Its caller first: the device may compute small executions within the calls below.
   Computed(execution, result);
   LeaveBatch(*execution);
@@ -461,9 +485,43 @@ void Executor::Computed(const std::shared_ptr<Execution>& execution,
                             : result.status());
     return;
   }
+  if (execution->request().kept.empty()) {
+    Ready(execution, *result);
+    return;
+  }
+  workers_.Post([this, execution, result = *result] {
+    if (const absl::Status kept = Keep(*execution); !kept.ok()) {
+      End(execution, kept);
+    } else {
+      Ready(execution, result);
+    }
+  });
+}
+
+// Not if the execution has ended.
+absl::Status Executor::Keep(Execution& execution) {
+  for (const KeptOutput& kept : execution.request().kept) {
+    std::shared_ptr<BudgetedBuffer> output;
+    {
+      const absl::MutexLock lock(&execution.mutex_);
+      if (execution.progress_.ended()) return absl::OkStatus();
+      output = execution.buffers_.output(kept.output);
+    }
+    absl::Span<const std::byte> rows;
+    if (kept.writing->buffer() == nullptr) {
+      const uint64_t bytes = SpannedBytes(execution.outputs()[kept.output]);
+      rows = output->buffer->bytes().first(static_cast<size_t>(bytes));
+    }
+    const absl::Status finished = kept.writing->Finish(rows);
+    if (!finished.ok()) return finished;
+  }
+  return absl::OkStatus();
+}
+
+void Executor::Ready(const std::shared_ptr<Execution>& execution, const RunStatistics& result) {
   {
     const absl::MutexLock lock(&execution->mutex_);
-    if (!execution->progress_.Compute(*result, SteadyNow())) return;
+    if (!execution->progress_.Compute(result, SteadyNow())) return;
     statistics_.Leave(Stage::kRunning);
     statistics_.Enter(Stage::kStreaming);
   }

@@ -67,10 +67,11 @@ class Executor {
   void Receive(const std::shared_ptr<Execution>& execution, const IncomingChunk& chunk,
                absl::string_view field);
 
-  // Starts an execution without inputs, such as that of a model all of whose inputs are values. No
-  // effect on others. To be called once for each execution, when its on_ready may be called.
+  // Starts an execution whose inputs are all resident, or that has none, such as that of a model
+  // all of whose inputs are values. No effect on others. To be called once for each execution, when
+  // its on_ready may be called.
   void ReceiveNone(const std::shared_ptr<Execution>& execution) {
-    if (execution->inputs().empty()) Arrived(execution, {});
+    if (execution->needs_no_input()) Arrived(execution, {});
   }
 
   // Calls `step` on threads of the executor until it returns false, one call at a time, alternating
@@ -144,6 +145,7 @@ class Executor {
   void RunAlone(JoinedMember& member);
   void JoinedRunEnded(JoinedRun& run, const absl::StatusOr<RunStatistics>& result);
   static void LeaveBatch(Execution& execution);
+  static absl::Status Keep(Execution& execution);
   void Start(const std::shared_ptr<Execution>& execution,
              std::shared_ptr<const CompiledProgram> compiled, Bindings bindings);
   static void CountRun(const Execution& execution, uint64_t rows,
@@ -155,6 +157,7 @@ class Executor {
                 const absl::StatusOr<RunStatistics>& result);
   void Computed(const std::shared_ptr<Execution>& execution,
                 const absl::StatusOr<RunStatistics>& result);
+  void Ready(const std::shared_ptr<Execution>& execution, const RunStatistics& result);
   void End(const std::shared_ptr<Execution>& execution, const absl::Status& status);
 
   Device& device_;

@@ -49,7 +49,7 @@ absl::StatusOr<std::vector<Range>> Allocate(Device& device, const std::vector<ui
 }  // namespace
 
 bool CanJoin(const Execution& execution, const CompiledProgram& joined, uint32_t rows) {
-  const uint32_t own_rows = execution.request().rows;
+  const uint32_t own_rows = execution.request().rows();
   return joined.cost().rounding != 0 && joined.cost().rounding == execution.rounding() &&
          HaveEqualRows(execution.inputs(), own_rows, TensorsOf(joined.program(), ValueKind::kInput),
                        rows) &&

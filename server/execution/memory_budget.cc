@@ -21,7 +21,7 @@ absl::StatusOr<MemoryBudget::Share> MemoryBudget::Take(uint64_t bytes,
     absl::StrAppend(&sentence, ", and the last ", limit() - up_to, " are for other callers");
   }
   return WithRetryDelay(absl::ResourceExhaustedError(absl::StrCat(sentence, ".")),
-                        absl::Milliseconds(500));
+                        kUsualRetryDelay);
 }
 
 }  // namespace opmill

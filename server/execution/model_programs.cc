@@ -6,12 +6,6 @@
 #include "server/status/retry_delay.h"
 
 namespace opmill {
-namespace {
-
-constexpr absl::Duration kRetryDelay = absl::Milliseconds(500);
-
-}  // namespace
-
 class ModelPrograms::Wait {
  private:
   friend class ModelPrograms;
@@ -44,7 +38,7 @@ absl::Status ModelPrograms::TooManyWait(uint64_t up_to) const {
           up_to < limit ? absl::StrCat(", and the last ", limit - up_to, " are for other callers")
                         : "",
           ".")),
-      kRetryDelay);
+      kUsualRetryDelay);
 }
 
 absl::StatusOr<std::shared_ptr<ModelPrograms::Wait>> ModelPrograms::Make(

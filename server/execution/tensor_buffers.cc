@@ -68,6 +68,7 @@ absl::StatusOr<TensorBuffers> TensorBuffers::Reserve(MemoryBudget& budget, const
 
 absl::Status TensorBuffers::AllocateInputs(Device& device, const BufferSizes& sizes) {
   for (size_t i = 0; i < inputs_.size(); ++i) {
+    if (sizes.inputs[i] == 0) continue;
     ASSIGN_OR_RETURN(inputs_[i]->buffer, device.Allocate(sizes.inputs[i], Residency::kUpload));
   }
   return absl::OkStatus();

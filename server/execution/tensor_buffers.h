@@ -35,7 +35,7 @@ struct BufferSizes {
 
   uint64_t total() const;
 
-  std::vector<uint64_t> inputs;  // what is allocated for them
+  std::vector<uint64_t> inputs;  // what is allocated for them; 0: they are resident
   std::vector<uint64_t> outputs;
   uint64_t largest_tensor = 0;  // of the program, even if it is not kept
   bool is_incremental = false;
@@ -53,6 +53,9 @@ class TensorBuffers {
                                                bool has_others);
   // `sizes` as for Reserve.
   absl::Status AllocateInputs(Device& device, const BufferSizes& sizes);
+  void SetInput(size_t index, std::shared_ptr<Buffer> buffer) {
+    inputs_[index]->buffer = std::move(buffer);
+  }
   void SetOutput(size_t index, std::shared_ptr<Buffer> buffer) {
     outputs_[index]->buffer = std::move(buffer);
   }

@@ -14,10 +14,11 @@ Upload::Upload(const Program& program, absl::Span<const InputSource> sources) {
   for (const ProgramValue& value : program.values) {
     if (value.kind != ValueKind::kInput) continue;
     const size_t i = inputs_.size();
-    const Input& input =
-        inputs_.emplace_back(Input{.bytes = SpannedBytes(value.tensor),
-                                   .buffer_bytes = RequiredBytes(value.tensor),
-                                   .is_read = i < sources.size() && sources[i].read != nullptr});
+    Input& input = inputs_.emplace_back();
+    if (i < sources.size() && sources[i].resident != nullptr) continue;
+    input = {.bytes = SpannedBytes(value.tensor),
+             .buffer_bytes = RequiredBytes(value.tensor),
+             .is_read = i < sources.size() && sources[i].read != nullptr};
     bytes_ += input.bytes;
     if (!input.is_read) missing_chunk_bytes_ += input.bytes;
   }

@@ -20,7 +20,7 @@ namespace opmill {
 // thread-safe. Sees sizes only, not bytes.
 class Upload {
  public:
-  // Inputs whose source has a `read`, which the server reads, arrive as one chunk.
+  // Inputs that the server reads arrive as one chunk, and resident ones are there.
   explicit Upload(const Program& program, absl::Span<const InputSource> sources = {});
 
   uint64_t bytes() const { return bytes_; }        // of all inputs, without padding

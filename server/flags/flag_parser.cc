@@ -25,7 +25,7 @@ namespace {
 constexpr absl::string_view kPrefix = "OPMILL_";
 // OPMILL_SERVER and OPMILL_TOKEN are those of the command line `opmill`.
 constexpr absl::string_view kVariablesOfTheClient[] = {"SERVER", "TOKEN"};
-constexpr size_t kMostValueBytes = 200;
+constexpr size_t kMostShownBytes = 200;
 
 std::string VariableOf(absl::string_view flag) {
   return absl::StrCat(kPrefix, absl::AsciiStrToUpper(flag));
@@ -51,7 +51,7 @@ std::string Expected(const absl::CommandLineFlag& flag, absl::string_view value,
 absl::Status Set(absl::CommandLineFlag& flag, absl::string_view subject, absl::string_view value) {
   std::string error;
   if (flag.ParseFrom(value, &error)) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(subject, " is \"", Excerpt(value, kMostValueBytes),
+  return absl::InvalidArgumentError(absl::StrCat(subject, " is \"", Excerpt(value, kMostShownBytes),
                                                  "\". ", Expected(flag, value, error)));
 }
 
@@ -74,7 +74,7 @@ absl::Status NoFlag(const FlagsByName& flags, const Word& word) {
   std::vector<std::string> names = {"help", "version", "flagfile"};
   for (const auto& [name, flag] : flags) names.push_back(name);
   return absl::InvalidArgumentError(absl::StrCat("opmill-server has no flag ", word.dashes,
-                                                 Excerpt(word.name, kMostValueBytes), ".",
+                                                 Excerpt(word.name, kMostShownBytes), ".",
                                                  DidYouMean(word.name, names, "--")));
 }
 
@@ -97,7 +97,7 @@ std::vector<std::string> UnknownVariables(const FlagsByName& flags) {
   for (const std::string& variable : EnvironmentNames()) {
     absl::string_view name = variable;
     if (!absl::ConsumePrefix(&name, kPrefix) || absl::c_linear_search(known, name)) continue;
-    sentences.push_back(absl::StrCat(Excerpt(variable, kMostValueBytes), " sets no flag.",
+    sentences.push_back(absl::StrCat(Excerpt(variable, kMostShownBytes), " sets no flag.",
                                      DidYouMean(name, known, kPrefix)));
   }
   return sentences;
@@ -118,7 +118,7 @@ absl::Status SetFromArguments(const FlagsByName& flags, const std::vector<std::s
     Word word = Split(arguments[i]);
     if (word.dashes.empty()) {
       return absl::InvalidArgumentError(
-          absl::StrCat("\"", Excerpt(arguments[i], kMostValueBytes),
+          absl::StrCat("\"", Excerpt(arguments[i], kMostShownBytes),
                        "\" is not a flag; opmill-server takes only flags."));
     }
     auto found = flags.find(word.name);

@@ -124,6 +124,14 @@ ABSL_FLAG(uint32_t, max_inline_models, opmill::Limits().max_inline_models,
 ABSL_FLAG(opmill::ByteSize, max_model_constant_bytes, {opmill::Limits().max_model_constant_bytes},
           "The constants of an ONNX model for one set of input sizes: those of its file, and those "
           "that are computed from them.");
+ABSL_FLAG(
+    opmill::ByteSize, max_resident_tensor_bytes, {opmill::Limits().max_resident_tensor_bytes},
+    "Tensors that stay on the server between calls. 0: an eighth of --memory_limit, at most a "
+    "half of what the other parts leave.");
+ABSL_FLAG(opmill::ByteSize, max_resident_tensor_bytes_per_owner,
+          {opmill::Limits().max_resident_tensor_bytes_per_owner},
+          "Those of the holder of one token or certificate, or of all callers without one. 0: no "
+          "limit of their own.");
 ABSL_FLAG(opmill::ByteSize, max_idle_bytes, {opmill::Limits().max_idle_bytes},
           "Memory of ended executions that is kept for later ones.");
 ABSL_FLAG(absl::Duration, stall_timeout, opmill::Limits().stall_timeout,
@@ -237,6 +245,9 @@ absl::Status ReadLimits(Limits& limits) {
             .max_total_model_bytes = absl::GetFlag(FLAGS_max_total_model_bytes).bytes,
             .max_inline_model_bytes = absl::GetFlag(FLAGS_max_inline_model_bytes).bytes,
             .max_inline_models = absl::GetFlag(FLAGS_max_inline_models),
+            .max_resident_tensor_bytes = absl::GetFlag(FLAGS_max_resident_tensor_bytes).bytes,
+            .max_resident_tensor_bytes_per_owner =
+                absl::GetFlag(FLAGS_max_resident_tensor_bytes_per_owner).bytes,
             .max_idle_bytes = absl::GetFlag(FLAGS_max_idle_bytes).bytes,
             .stall_timeout = absl::GetFlag(FLAGS_stall_timeout)};
   // An int in gRPC.

@@ -29,7 +29,7 @@ using Pages = HttpEndpoint::Pages;
 
 constexpr size_t kMaxConnections = 256;
 constexpr size_t kMaxConnectionsOfAPeer = 64;
-constexpr size_t kMaxHeaderBytes = 8 << 10;
+constexpr size_t kMostHeaderBytes = 8 << 10;
 constexpr std::chrono::seconds kHeaderTime(2);
 constexpr std::chrono::seconds kAnswerTime(5);
 // The resolution of deadlines and of the shutdown.
@@ -136,7 +136,7 @@ class Connection {
       const size_t searched = header_.size() < 3 ? 0 : header_.size() - 3;
       header_.append(bytes.data(), static_cast<size_t>(count));
       const size_t end = header_.find("\r\n\r\n", searched);
-      if (std::min(end, header_.size()) > kMaxHeaderBytes) {
+      if (std::min(end, header_.size()) > kMostHeaderBytes) {
         AnswerWith(Text({.status = 431, .body = "The header is longer than 8192 bytes.\n"}), now);
       } else if (end != header_.npos) {
         AnswerWith(AnswerTo(header_, pages), now);

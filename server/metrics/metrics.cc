@@ -199,6 +199,22 @@ void AddInFlight(const MetricsSources& from, Families& to) {
         from.limits.memory_limit);
 }
 
+void AddTensors(const TensorStore& tensors, Families& to) {
+  const TensorStore::Totals totals = tensors.totals();
+  to.Begin("opmill_resident_tensors", "Tensors that stay on the server.", MetricType::Gauge)
+      .Add(Value(totals.tensors));
+  to.Begin("opmill_resident_tensor_bytes", "Their memory, with states that are only read.",
+           MetricType::Gauge)
+      .Add(Value(totals.bytes));
+  to.Begin("opmill_resident_tensor_limit_bytes", "The most memory of these tensors.",
+           MetricType::Gauge)
+      .Add(Value(tensors.limits().bytes));
+  to.Begin("opmill_resident_tensors_ended_total", "Tensors that ended without a call for it.",
+           MetricType::Counter)
+      .Add(Value(totals.expired), {{"reason", "expired"}})
+      .Add(Value(totals.lost), {{"reason", "device_lost"}});
+}
+
 void AddCache(const OperatorCacheStatistics& cache, Families& to) {
   to.Begin("opmill_operator_cache_lookups_total", "Lookups of a compiled operator.",
            MetricType::Counter)
@@ -307,6 +323,7 @@ std::string MetricsText(const MetricsSources& sources, bool ready) {
   AddExecutions(sources.statistics, families);
   AddInFlight(sources, families);
   AddCache(sources.cache.statistics(), families);
+  AddTensors(sources.tensors, families);
   AddDevice(sources.device, families);
   AddProcess(sources.statistics.started_at(), families);
   return prometheus::TextSerializer().Serialize(families.all());

@@ -13,12 +13,14 @@
 #include "server/execution/open_calls.h"
 #include "server/network/connections.h"
 #include "server/observe/statistics.h"
+#include "server/tensors/tensor_store.h"
 
 namespace opmill {
 
 struct MetricsSources {
   const Device& device;
   const OperatorCache& cache;
+  const TensorStore& tensors;
   const Executor& executor;
   const Statistics& statistics;
   const OpenCalls& open_calls;

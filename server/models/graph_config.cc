@@ -29,6 +29,10 @@ absl::Status CheckBatchDimensions(int32_t max_batch_size, const Model& model) {
                                      ") is not at least 0 and at most ", kMostBatchSize, "."));
   }
   if (max_batch_size == 0) return absl::OkStatus();
+  if (model.inputs.empty()) {
+    return InvalidField("max_batch_size", absl::StrCat("max_batch_size is ", max_batch_size,
+                                                       ", but the model has no inputs."));
+  }
   const auto refuse = [&](const ModelTensor& tensor, absl::string_view why) {
     return InvalidField("max_batch_size",
                         absl::StrCat("max_batch_size is ", max_batch_size, ", but ",
@@ -143,6 +147,17 @@ absl::Status CheckBatching(const inference::ModelConfig& config) {
   return absl::OkStatus();
 }
 
+BatchOptions BatchOptionsOf(const inference::ModelConfig& config) {
+  const inference::ModelDynamicBatching& batching = config.dynamic_batching();
+  BatchOptions options = {.max_rows = static_cast<uint32_t>(config.max_batch_size()),
+                          .preferred_rows = {batching.preferred_batch_size().begin(),
+                                             batching.preferred_batch_size().end()},
+                          .max_delay = absl::Microseconds(
+                              static_cast<int64_t>(batching.max_queue_delay_microseconds()))};
+  absl::c_sort(options.preferred_rows);
+  return options;
+}
+
 template <typename Tensors>
 void EncodeTensors(const std::vector<ModelTensor>& from, size_t batch, Tensors& to) {
   to.Clear();
@@ -232,6 +247,7 @@ absl::Status Configure(const inference::ModelConfig& config, Model& model) {
   RETURN_IF_ERROR(CheckTensors(config.input(), "input", true, batch, model.inputs));
   RETURN_IF_ERROR(CheckTensors(config.output(), "output", false, batch, model.outputs));
   model.max_batch_size = static_cast<uint32_t>(config.max_batch_size());
+  if (config.has_dynamic_batching()) model.batching = BatchOptionsOf(config);
   model.config = Completed(config, model);
   model.warm_ups = config.model_warmup();
   return absl::OkStatus();

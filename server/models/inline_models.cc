@@ -14,7 +14,6 @@
 namespace opmill {
 namespace {
 
-constexpr absl::Duration kRetryDelay = absl::Milliseconds(500);
 constexpr size_t kDigits = 12;  // of the name of a model
 // A file is copied, its graph has its weights, and they become constants of a program.
 constexpr uint64_t kBytesPerFileByte = 3;
@@ -59,7 +58,7 @@ absl::StatusOr<std::shared_ptr<const Model>> InlineModels::Read(const std::strin
   if (!absl::IsResourceExhausted(model.status())) return model;
   // A model that fails although there are no others is too large.
   const bool has_others = limits_.each.budget->used() > reading.bytes();
-  return has_others ? WithRetryDelay(model.status(), kRetryDelay) : model.status();
+  return has_others ? WithRetryDelay(model.status(), kUsualRetryDelay) : model.status();
 }
 
 absl::StatusOr<std::shared_ptr<const Model>> InlineModels::ReadNew(const std::string& sha256,

@@ -162,4 +162,14 @@ absl::StatusOr<OperatorDesc> DescribeRequest(const Model& model, std::vector<Ten
   return DescribeOperator(*model.schema, std::move(inputs), all);
 }
 
+std::optional<InputField> InputFieldOf(const OperatorSchema& schema, size_t count,
+                                       const absl::Status& status) {
+  const std::string field = FieldOf(status).value_or("");
+  const size_t end = std::min(field.find_first_of(".["), field.size());
+  for (size_t i = 0; i < count; ++i) {
+    if (field.substr(0, end) == schema.inputs[i].name) return InputField{i, field.substr(end)};
+  }
+  return std::nullopt;
+}
+
 }  // namespace opmill

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "inference/model_config.pb.h"
 #include "kernels/descriptor/operator_schema.h"
 #include "kernels/onnx/model.h"
+#include "server/models/batch_options.h"
 #include "server/models/model_statistics.h"
 #include "server/models/parameters.h"
 
@@ -46,8 +48,9 @@ struct Model {
   // come from a request.
   std::string warm_up_folder;
   google::protobuf::RepeatedPtrField<inference::ModelWarmup> warm_ups;
-  uint32_t max_batch_size = 0;  // of requests of a graph, along their first dimension; 0: any
-  Parameters parameters;        // set by the model; requests may set others if it is built in
+  uint32_t max_batch_size = 0;    // of requests of a graph, along their first dimension; 0: any
+  std::optional<BatchOptions> batching;  // null: requests are not joined
+  Parameters parameters;  // set by the model; requests may set others if it is built in
   // A built-in model takes every type and rank of its operator; its tensors are only examples, for
   // clients that need some. Other models take what their tensors say.
   bool is_built_in = true;
@@ -79,6 +82,15 @@ absl::Status CheckInput(const Model& model, size_t index, const TensorDesc& inpu
 // The descriptor of a request with these inputs, in the order of the model, and parameters.
 absl::StatusOr<OperatorDesc> DescribeRequest(const Model& model, std::vector<TensorDesc> inputs,
                                              const Parameters& parameters);
+
+// Of the field that an error of DescribeRequest names: the input, one of the first `count` of the
+// operator, and the rest of the path, such as ".sizes[1]". Null if it is the field of no input.
+struct InputField {
+  size_t index = 0;
+  std::string rest;
+};
+std::optional<InputField> InputFieldOf(const OperatorSchema& schema, size_t count,
+                                       const absl::Status& status);
 
 inline constexpr absl::string_view kPlatform = "opmill";
 

@@ -26,7 +26,7 @@ namespace {
 constexpr size_t kMostModels = 1024;
 constexpr size_t kMostNameBytes = 255;
 constexpr uint32_t kMostPosted = 16;
-constexpr absl::Duration kRetryDelay = absl::Seconds(1);
+constexpr absl::Duration kTurnRetryDelay = absl::Seconds(1);
 constexpr absl::string_view kAllModels = "*";
 
 // Hidden folders, and what a file system keeps at its root.
@@ -35,7 +35,7 @@ bool IsIgnored(absl::string_view name) {
 }
 
 // Names in messages are UTF-8.
-std::string Shown(const std::string& name) { return IsUtf8(name) ? name : absl::CEscape(name); }
+std::string ShownName(const std::string& name) { return IsUtf8(name) ? name : absl::CEscape(name); }
 
 // Takes versions away, the oldest of the new ones first, until there is room for the others.
 void LimitVersions(const ModelVersions& before, size_t served, ModelFolder& folder) {
@@ -128,13 +128,13 @@ absl::StatusOr<std::map<std::string, std::string>> ModelRepository::FindFolders(
 absl::Status ModelRepository::ReadAll() {
   ASSIGN_OR_RETURN(const auto folders, FindFolders());
   std::set<std::string> names;
-  for (const auto& [name, path] : folders) names.insert(Shown(name));
+  for (const auto& [name, path] : folders) names.insert(ShownName(name));
   table_.KeepOnly(names);
   uint64_t invalid = 0;
   for (const auto& [name, path] : folders) {
     const ModelFolder folder = Read(name, path, {});
     invalid += folder.errors.size();
-    table_.Set(Shown(name), folder);
+    table_.Set(ShownName(name), folder);
   }
   LogLine(LogLevel::kInfo, "models")
       .Add("repository", options_.folder)
@@ -161,7 +161,7 @@ void ModelRepository::ListFolders() {
   const auto folders = FindFolders();
   if (!folders.ok()) return;
   std::set<std::string> names;
-  for (const auto& [name, path] : *folders) names.insert(Shown(name));
+  for (const auto& [name, path] : *folders) names.insert(ShownName(name));
   table_.ListFolders(names);
 }
 
@@ -185,7 +185,7 @@ absl::Status ModelRepository::Post(std::function<void()> work) {
     return WithRetryDelay(absl::ResourceExhaustedError(absl::StrCat(
                               "The server has ", kMostPosted,
                               " loads and unloads of models waiting; that is the limit.")),
-                          kRetryDelay);
+                          kTurnRetryDelay);
   }
   loader_->Post([this, work = std::move(work)] {
     --posted_;
@@ -246,7 +246,7 @@ absl::Status ModelRepository::Unload(const std::string& name) {
 
 ModelFolder ModelRepository::Read(const std::string& name, const std::string& path,
                                   const ModelOverride& override_with) const {
-  const std::string shown = Shown(name);
+  const std::string shown = ShownName(name);
   ModelFolder folder;
   absl::Status refusal;
   if (!IsUtf8(name)) {

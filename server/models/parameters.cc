@@ -38,11 +38,11 @@ absl::string_view OutputTypeName(const OperatorSchema& schema) {
   return "";
 }
 
-std::string PathOf(absl::string_view parameter) { return absl::StrCat("parameters.", parameter); }
+std::string ParameterPath(absl::string_view parameter) { return absl::StrCat("parameters.", parameter); }
 
 absl::Status InvalidParameter(absl::string_view parameter, absl::string_view text,
                               absl::string_view sentence) {
-  const std::string path = PathOf(parameter);
+  const std::string path = ParameterPath(parameter);
   return InvalidField(path, absl::StrCat(path, " (\"", Excerpt(text), "\") ", sentence, "."));
 }
 
@@ -73,7 +73,7 @@ absl::StatusOr<AttributeValue> AttributeFrom(const AttributeSchema& attribute,
   if (given == parameters.end()) {
     absl::StatusOr<AttributeValue> value = DefaultOf(attribute);
     if (value.ok()) return value;
-    const std::string path = PathOf(attribute.name);
+    const std::string path = ParameterPath(attribute.name);
     return InvalidField(path, absl::StrCat(path, " ", value.status().message(), "."));
   }
   if (IsAxes(attribute.kind)) {
@@ -95,7 +95,7 @@ absl::StatusOr<FeatureLevel> LevelFrom(const Parameters& parameters) {
 // Gives the outputs of indices the type that the parameter names.
 absl::StatusOr<OperatorDesc> WithIndexType(OperatorDesc desc, const std::string& text,
                                            FeatureLevel level) {
-  ASSIGN_OR_RETURN(const DataType type, DataTypeFrom(text, PathOf(kIndexType)));
+  ASSIGN_OR_RETURN(const DataType type, DataTypeFrom(text, ParameterPath(kIndexType)));
   std::vector<InferredOutput> inferred;
   RETURN_IF_ERROR(desc.schema->infer(desc, inferred));
   bool has_indices = false;
@@ -115,7 +115,7 @@ absl::Status NamingParameters(const OperatorSchema& schema, absl::Status status)
   if (!field.has_value()) return status;
   const std::string name = field->substr(0, field->find_first_of(".["));
   if (!ParameterOf(schema, name).has_value()) return status;
-  return WithField(std::move(status), PathOf(name));
+  return WithField(std::move(status), ParameterPath(name));
 }
 
 }  // namespace
@@ -154,7 +154,7 @@ absl::StatusOr<OperatorDesc> DescribeOperator(const OperatorSchema& schema,
   ASSIGN_OR_RETURN(const FeatureLevel level, LevelFrom(parameters));
   const auto output_type = parameters.find(kOutputType);
   if (output_type != parameters.end()) {
-    ASSIGN_OR_RETURN(const DataType type, DataTypeFrom(output_type->second, PathOf(kOutputType)));
+    ASSIGN_OR_RETURN(const DataType type, DataTypeFrom(output_type->second, ParameterPath(kOutputType)));
     desc.outputs[0] = TensorDesc{.data_type = type, .sizes = desc.inputs[0].sizes};
   }
   absl::StatusOr<OperatorDesc> valid = Validate(std::move(desc), level);

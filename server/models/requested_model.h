@@ -21,6 +21,12 @@ struct RequestedModel {
   // In the order of the request: its inputs, and which input of the program each of them is.
   std::vector<TensorDesc> inputs = {};
   std::vector<uint32_t> program_inputs = {};
+
+  // Of a batch that the caller sends, for statistics and joined runs.
+  uint32_t rows() const {
+    if (graph == nullptr || model->max_batch_size == 0) return 1;
+    return static_cast<uint32_t>(graph->bindings.sizes.begin()->second[0]);
+  }
 };
 
 }  // namespace opmill

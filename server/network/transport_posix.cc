@@ -53,7 +53,7 @@ void grpc_chttp2_cancel_stream(grpc_chttp2_transport* transport, grpc_chttp2_str
 namespace opmill {
 namespace {
 
-constexpr absl::Duration kLeastBetweenLines = absl::Seconds(1);
+constexpr absl::Duration kLeastBetweenReports = absl::Seconds(1);
 
 template <typename Function>
 Function* NextOf(const char* symbol) {
@@ -82,7 +82,7 @@ bool IsTimeToLog() {
   static std::atomic<absl::Time> last = absl::InfinitePast();
   const absl::Time now = SteadyNow();
   absl::Time before = last.load(std::memory_order_relaxed);
-  return now - before >= kLeastBetweenLines && last.compare_exchange_strong(before, now);
+  return now - before >= kLeastBetweenReports && last.compare_exchange_strong(before, now);
 }
 
 // One connection, with the calls whose streams gRPC has not released.

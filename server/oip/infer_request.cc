@@ -17,7 +17,6 @@
 #include "proto/stack_message.h"
 #include "server/api/call_context.h"
 #include "server/api/result_stream.h"
-#include "server/execution/batches.h"
 #include "server/models/data_types.h"
 #include "server/models/graph_program.h"
 #include "server/oip/infer_parameter.h"
@@ -32,7 +31,7 @@ using inference::ModelInferRequest;
 // What protobuf, and with it most clients, can read.
 constexpr uint64_t kMostResponseBytes = uint64_t{2047} << 20;
 
-std::string InputPath(size_t position) { return absl::StrCat("inputs[", position, "]"); }
+std::string TensorPath(size_t position) { return absl::StrCat("inputs[", position, "]"); }
 
 std::string ShapeTextOf(const TensorDesc& tensor) {
   return absl::StrCat(NameOf(tensor.data_type), "[", absl::StrJoin(tensor.sizes, ","), "]");
@@ -86,57 +85,29 @@ absl::StatusOr<bool> DecodeOwnParameter(const std::string& name, const InferPara
   return true;
 }
 
-// Renames "input.sizes[1]" to "inputs[0].shape[1]".
-absl::Status NamingInputs(const OperatorSchema& schema, const std::vector<size_t>& positions,
-                          absl::Status status) {
-  const std::optional<std::string> field = FieldOf(status);
-  if (!field.has_value()) return status;
-  const size_t end = std::min(field->find_first_of(".["), field->size());
-  for (size_t i = 0; i < schema.inputs.size(); ++i) {
-    if (absl::string_view(*field).substr(0, end) != schema.inputs[i].name) continue;
-    return WithField(
-        std::move(status),
-        absl::StrCat(InputPath(positions[i]),
-                     absl::StrReplaceAll(absl::string_view(*field).substr(end),
-                                         {{".sizes", ".shape"}, {".data_type", ".datatype"}})));
-  }
-  return status;
-}
-
-BatchOptions BatchOptionsOf(const inference::ModelConfig& config) {
-  const inference::ModelDynamicBatching& batching = config.dynamic_batching();
-  BatchOptions options = {.max_rows = static_cast<uint32_t>(config.max_batch_size()),
-                          .preferred_rows = {batching.preferred_batch_size().begin(),
-                                             batching.preferred_batch_size().end()},
-                          .max_delay = absl::Microseconds(
-                              static_cast<int64_t>(batching.max_queue_delay_microseconds()))};
-  absl::c_sort(options.preferred_rows);
-  return options;
-}
-
 }  // namespace
 
 absl::Status InferRequest::Decode(grpc::ByteBuffer& message, const ModelTable& models,
-                                  const SharedMemory& memory, ExecutionRequest& begin) {
+                                  const TensorPlaces& places, ExecutionRequest& begin) {
   arrived_ = begin.origin.arrived;
   ASSIGN_OR_RETURN(message_, SplitMessage::Take(message, PayloadKind::kInference));
   StackMessage<ModelInferRequest> header;
   if (!header->ParseFromString(message_->header())) return NotAProtobuf("ModelInferRequest");
   id_ = header->id();
   ASSIGN_OR_RETURN(model_, models.Find(header->model_name(), header->model_version()));
-  return DecodeHeader(*header, memory, begin);
+  return DecodeHeader(*header, places, begin);
 }
 
-absl::Status InferRequest::DecodeHeader(const ModelInferRequest& header, const SharedMemory& memory,
+absl::Status InferRequest::DecodeHeader(const ModelInferRequest& header, const TensorPlaces& places,
                                         ExecutionRequest& begin) {
-  const Regions regions = {memory, begin.origin};
+  const CallerPlaces caller = {places, begin.origin};
   Parameters parameters;
   for (const auto& [name, value] : header.parameters()) {
     ASSIGN_OR_RETURN(const bool is_own, DecodeOwnParameter(name, value, begin));
     if (!is_own) parameters.emplace(name, TextOf(value));
   }
   std::vector<TensorDesc> inputs;
-  RETURN_IF_ERROR(DecodeInputs(header, regions, inputs));
+  RETURN_IF_ERROR(DecodeInputs(header, caller, inputs));
   if (model_->graph == nullptr) {
     RETURN_IF_ERROR(DescribeOperator(std::move(inputs), parameters, begin));
   } else {
@@ -145,17 +116,19 @@ absl::Status InferRequest::DecodeHeader(const ModelInferRequest& header, const S
     if (program == nullptr) return absl::OkStatus();
     SetProgram(std::move(program), begin);
   }
-  return Complete(header, regions, begin);
+  return Complete(header, caller, begin);
 }
 
-absl::Status InferRequest::Complete(const ModelInferRequest& header, const Regions& regions,
+absl::Status InferRequest::Complete(const ModelInferRequest& header, const CallerPlaces& caller,
                                     ExecutionRequest& begin) {
   for (size_t i = 0; i < sources_.size(); ++i) {
-    if (!sources_[i].shared.has_value()) continue;
+    if (sources_[i].is_sent()) continue;
     begin.sources.resize(sources_.size());
-    begin.sources[i] = SourceOf(*sources_[i].shared);
+    begin.sources[i] = sources_[i].resident != nullptr
+                           ? InputSource{.resident = sources_[i].resident}
+                           : SourceOf(*sources_[i].shared);
   }
-  return DecodeOutputs(header, regions, begin.OutputTensors());
+  return DecodeOutputs(header, caller, begin.OutputTensors());
 }
 
 absl::Status InferRequest::DescribeOperator(std::vector<TensorDesc> inputs,
@@ -163,9 +136,12 @@ absl::Status InferRequest::DescribeOperator(std::vector<TensorDesc> inputs,
                                             ExecutionRequest& begin) const {
   absl::StatusOr<OperatorDesc> desc = DescribeRequest(*model_, std::move(inputs), parameters);
   if (!desc.ok()) {
-    std::vector<size_t> positions;
-    for (const Source& source : sources_) positions.push_back(source.position);
-    return NamingInputs(*model_->schema, positions, desc.status());
+    const auto field = InputFieldOf(*model_->schema, sources_.size(), desc.status());
+    if (!field.has_value()) return desc.status();
+    return WithField(desc.status(),
+                     absl::StrCat(TensorPath(sources_[field->index].position),
+                                  absl::StrReplaceAll(field->rest, {{".sizes", ".shape"},
+                                                                    {".data_type", ".datatype"}})));
   }
   begin.op = *std::move(desc);
   return CheckSources(begin.desc()->inputs);
@@ -179,22 +155,23 @@ absl::Status InferRequest::BindGraph(const std::vector<TensorDesc>& inputs,
         path, absl::StrCat(path, " is not a parameter of ", model_->name, ", which has none."));
   }
   RETURN_IF_ERROR(CheckSources(inputs));
-  ASSIGN_OR_RETURN(bindings_, BindingsOf(
-                                  *model_, inputs,
-                                  [&](size_t index) { return InputPath(sources_[index].position); },
-                                  [&](size_t index, absl::Span<std::byte> to) {
-                                    return ReadValue(sources_[index], inputs[index], to);
-                                  }));
+  ASSIGN_OR_RETURN(
+      bindings_,
+      BindingsOf(
+          *model_, inputs, [&](size_t index) { return TensorPath(sources_[index].position); },
+          [&](size_t index, absl::Span<std::byte> to) {
+            return ReadValue(sources_[index], inputs[index], to);
+          }));
   return absl::OkStatus();
 }
 
-void InferRequest::MakeProgram(ModelPrograms& programs, const SharedMemory& memory,
+void InferRequest::MakeProgram(ModelPrograms& programs, const TensorPlaces& places,
                                Executor& executor, ExecutionRequest& begin,
                                const std::function<void(const absl::Status&)>& done) {
   const std::shared_ptr<CallerAccount> caller = executor.AccountOf(begin.origin);
   absl::StatusOr<std::shared_ptr<ModelPrograms::Wait>> wait = programs.Make(
       model_->graph, bindings_, caller, begin.deadline,
-      [this, &memory, &begin, done](const auto& made) { done(ProgramMade(made, memory, begin)); });
+      [this, &places, &begin, done](const auto& made) { done(ProgramMade(made, places, begin)); });
   if (!wait.ok()) {
     done(wait.status());
     return;
@@ -203,33 +180,32 @@ void InferRequest::MakeProgram(ModelPrograms& programs, const SharedMemory& memo
 }
 
 absl::Status InferRequest::ProgramMade(const absl::StatusOr<ModelPrograms::Program>& made,
-                                       const SharedMemory& memory, ExecutionRequest& begin) {
+                                       const TensorPlaces& places, ExecutionRequest& begin) {
   if (absl::IsInvalidArgument(made.status())) return WithField(made.status(), "inputs");
   if (!made.ok()) return made.status();
   SetProgram(*made, begin);
   StackMessage<ModelInferRequest> header;
   if (!header->ParseFromString(message_->header())) return NotAProtobuf("ModelInferRequest");
-  return Complete(*header, {memory, begin.origin}, begin);
+  return Complete(*header, {places, begin.origin}, begin);
 }
 
 void InferRequest::SetProgram(std::shared_ptr<const onnx::ModelProgram> program,
                               ExecutionRequest& begin) {
-  graph_program_ = std::move(program);
   std::vector<Source> sources;  // without those of the values
-  for (const size_t i : graph_program_->inputs) sources.push_back(std::move(sources_[i]));
+  for (const size_t i : program->inputs) sources.push_back(std::move(sources_[i]));
   sources_ = std::move(sources);
-  begin.program = {graph_program_, &graph_program_->program};
-  begin.model = std::make_shared<const RequestedModel>(RequestedModel{model_, graph_program_});
-  if (model_->max_batch_size == 0) return;
-  rows_ = static_cast<uint32_t>(bindings_.sizes.begin()->second[0]);
-  begin.rows = rows_;
-  if (!model_->config.has_dynamic_batching()) return;
-  begin.batch = std::make_shared<const BatchSpec>(
-      BatchSpec{model_->graph, std::move(bindings_), BatchOptionsOf(model_->config)});
+  begin.program = {program, &program->program};
+  begin.model = std::make_shared<const RequestedModel>(RequestedModel{model_, std::move(program)});
 }
 
 absl::Status InferRequest::ReadValue(const Source& source, const TensorDesc& tensor,
                                      absl::Span<std::byte> to) const {
+  if (source.resident != nullptr) {
+    const std::string path = absl::StrCat(TensorPath(source.position), ".parameters.tensor");
+    return InvalidField(path, absl::StrCat(path,
+                                           " is given, but sizes depend on the elements of this "
+                                           "input, which come with the request."));
+  }
   if (source.shared.has_value()) return SourceOf(*source.shared).read(0, to);
   if (source.raw != nullptr) {
     source.raw->CopyTo(to.data());
@@ -242,7 +218,7 @@ absl::Status InferRequest::ReadValue(const Source& source, const TensorDesc& ten
   return absl::OkStatus();
 }
 
-absl::Status InferRequest::DecodeInputs(const ModelInferRequest& header, const Regions& regions,
+absl::Status InferRequest::DecodeInputs(const ModelInferRequest& header, const CallerPlaces& caller,
                                         std::vector<TensorDesc>& inputs) {
   const std::vector<ModelTensor>& expected = model_->inputs;
   const size_t count = static_cast<size_t>(header.inputs_size());
@@ -259,7 +235,7 @@ absl::Status InferRequest::DecodeInputs(const ModelInferRequest& header, const R
   size_t raw_count = 0;  // raw_input_contents has none for inputs in shared memory
   for (size_t i = 0; i < count; ++i) {
     const auto& input = header.inputs(static_cast<int>(i));
-    const std::string name_path = absl::StrCat(InputPath(i), ".name");
+    const std::string name_path = absl::StrCat(TensorPath(i), ".name");
     const size_t index = IndexOf(expected, input.name());
     if (index == expected.size()) {
       return InvalidField(name_path, absl::StrCat(name_path, " (\"", Excerpt(input.name()),
@@ -272,12 +248,15 @@ absl::Status InferRequest::DecodeInputs(const ModelInferRequest& header, const R
     }
     given[index] = true;
     sources_[index].position = i;
-    ASSIGN_OR_RETURN(inputs[index], DecodeTensor(input, expected[index], InputPath(i)));
+    ASSIGN_OR_RETURN(inputs[index], DecodeTensor(input, expected[index], TensorPath(i)));
     if (!model_->is_built_in) {
-      RETURN_IF_ERROR(CheckInput(*model_, index, inputs[index], InputPath(i)));
+      RETURN_IF_ERROR(CheckInput(*model_, index, inputs[index], TensorPath(i)));
     }
+    ASSIGN_OR_RETURN(sources_[index].resident,
+                     FindResident(input.parameters(), TensorPath(i), inputs[index], caller));
+    if (sources_[index].resident != nullptr) continue;
     ASSIGN_OR_RETURN(sources_[index].shared,
-                     OpenShared(input.parameters(), InputPath(i), index, regions));
+                     OpenShared(input.parameters(), TensorPath(i), index, caller));
     RETURN_IF_ERROR(FindSource(sources_[index], raw_count));
   }
   if (const size_t raw = message_->chunks().size(); raw > raw_count) {
@@ -303,12 +282,12 @@ absl::Status InferRequest::FindSource(Source& source, size_t& raw_count) const {
   const bool is_typed = absl::c_any_of(contents, [](const Payload& p) { return p.size() > 0; });
   if (source.shared.has_value()) {
     if (!is_typed) return absl::OkStatus();
-    const std::string path = absl::StrCat(InputPath(position), ".contents");
+    const std::string path = absl::StrCat(TensorPath(position), ".contents");
     return InvalidField(path, absl::StrCat(path, " is given, but the input is in shared memory."));
   }
   source.raw_index = raw_count++;
   if (is_typed && !raw.empty()) {
-    const std::string path = absl::StrCat(InputPath(position), ".contents");
+    const std::string path = absl::StrCat(TensorPath(position), ".contents");
     return InvalidField(path, absl::StrCat(path,
                                            " is given beside raw_input_contents; a request has "
                                            "one or the other."));
@@ -318,7 +297,7 @@ absl::Status InferRequest::FindSource(Source& source, size_t& raw_count) const {
   } else if (is_typed) {
     source.contents = &contents;
   } else {
-    const std::string path = InputPath(position);
+    const std::string path = TensorPath(position);
     return InvalidField(path,
                         absl::StrCat(path, " has no elements: raw_input_contents has ", raw.size(),
                                      " tensors, and ", path, ".contents is empty."));
@@ -330,14 +309,15 @@ absl::Status InferRequest::CheckSources(const std::vector<TensorDesc>& inputs) c
   for (size_t i = 0; i < sources_.size(); ++i) {
     const Source& source = sources_[i];
     const TensorDesc& tensor = inputs[i];
+    if (source.resident != nullptr) continue;
     if (source.shared.has_value()) {
       RETURN_IF_ERROR(
-          CheckInputRange(tensor, source.shared->range, ByteSizePath(InputPath(source.position))));
+          CheckInputRange(tensor, source.shared->range, ByteSizePath(TensorPath(source.position))));
       continue;
     }
     if (source.raw == nullptr) {
       RETURN_IF_ERROR(CheckContents(*source.contents, tensor,
-                                    absl::StrCat(InputPath(source.position), ".contents")));
+                                    absl::StrCat(TensorPath(source.position), ".contents")));
       continue;
     }
     const uint64_t bytes = SpannedBytes(tensor);
@@ -349,7 +329,8 @@ absl::Status InferRequest::CheckSources(const std::vector<TensorDesc>& inputs) c
   return absl::OkStatus();
 }
 
-absl::Status InferRequest::DecodeOutputs(const ModelInferRequest& header, const Regions& regions,
+absl::Status InferRequest::DecodeOutputs(const ModelInferRequest& header,
+                                         const CallerPlaces& caller,
                                          const std::vector<TensorDesc>& outputs) {
   const std::vector<ModelTensor>& known = model_->outputs;
   for (int i = 0; i < header.outputs_size(); ++i) {
@@ -366,7 +347,7 @@ absl::Status InferRequest::DecodeOutputs(const ModelInferRequest& header, const 
       return InvalidField(path, absl::StrCat(path, " (\"", Excerpt(name), "\") is given twice."));
     }
     ASSIGN_OR_RETURN(std::optional<SharedTensor> shared,
-                     OpenShared(header.outputs(i).parameters(), output_path, index, regions));
+                     OpenShared(header.outputs(i).parameters(), output_path, index, caller));
     outputs_.push_back({index, shared.has_value()});
     if (!shared.has_value()) continue;
     RETURN_IF_ERROR(CheckOutputRange(outputs[index], shared->range, ByteSizePath(output_path)));
@@ -389,8 +370,8 @@ absl::Status InferRequest::DecodeOutputs(const ModelInferRequest& header, const 
 void InferRequest::SendInputs(Executor& executor, const std::shared_ptr<Execution>& execution) {
   const std::vector<TensorDesc>& inputs = execution->inputs();
   for (uint32_t i = 0; i < sources_.size(); ++i) {
-    if (sources_[i].shared.has_value()) continue;
-    const std::string path = InputPath(sources_[i].position);
+    if (!sources_[i].is_sent()) continue;
+    const std::string path = TensorPath(sources_[i].position);
     if (sources_[i].raw != nullptr) {
       executor.Receive(execution, {.tensor_index = i, .data = *sources_[i].raw}, path);
       continue;
@@ -422,6 +403,7 @@ void InferRequest::WriteShared(Executor& executor, const std::shared_ptr<Executi
 
 bool InferRequest::Encode(const std::shared_ptr<Execution>& execution, uint32_t outer_field,
                           grpc::ByteBuffer& message) const {
+  const ExecutionRequest& request = execution->request();
   StackMessage<inference::ModelInferResponse> header;
   header->set_model_name(model_->name);
   header->set_model_version(model_->version);
@@ -433,20 +415,20 @@ bool InferRequest::Encode(const std::shared_ptr<Execution>& execution, uint32_t 
     const TensorDesc& tensor = execution->outputs()[index];
     inference::ModelInferResponse::InferOutputTensor& to = *header->add_outputs();
     to.set_name(model_->outputs[index].name);
-    if (graph_program_ == nullptr) {
+    if (request.model == nullptr) {
       to.set_datatype(std::string(NameOf(tensor.data_type)));
       to.mutable_shape()->Add(tensor.sizes.begin(), tensor.sizes.end());
     } else {  // may have no dimensions
       to.set_datatype(std::string(TypeNameOf(model_->outputs[index])));
-      const onnx::Sizes& sizes = graph_program_->outputs[index].sizes;
+      const onnx::Sizes& sizes = request.model->graph->outputs[index].sizes;
       to.mutable_shape()->Add(sizes.begin(), sizes.end());
     }
     contents.push_back(is_shared ? grpc::Slice()
                                  : SliceOf(output, 0, execution->output_bytes()[index]));
   }
   const Execution::Report report = execution->report();
-  model_->statistics->AddSuccess(report.times, report.total, rows_);
-  if (execution->request().model == nullptr) {
+  model_->statistics->AddSuccess(report.times, report.total, request.rows());
+  if (request.model == nullptr) {
     model_->statistics->AddExecution(1, report.times.compute);
   }
   grpc::ByteBuffer joined =

@@ -35,11 +35,11 @@ class InferRequest {
   // Regions of shared memory are those of the request's caller. If it succeeds without a program,
   // that of the model for these sizes has yet to be made: MakeProgram follows.
   absl::Status Decode(grpc::ByteBuffer& message, const ModelTable& models,
-                      const SharedMemory& memory, ExecutionRequest& begin);
+                      const TensorPlaces& places, ExecutionRequest& begin);
 
   // Sets the program of `begin`, then calls `done`, once, on any thread; with an error if there is
   // no program, at the deadline, or after CancelProgram. The request must live until this returns.
-  void MakeProgram(ModelPrograms& programs, const SharedMemory& memory, Executor& executor,
+  void MakeProgram(ModelPrograms& programs, const TensorPlaces& places, Executor& executor,
                    ExecutionRequest& begin, const std::function<void(const absl::Status&)>& done);
   // Thread-safe, even before Decode.
   void CancelProgram(ModelPrograms& programs, const absl::Status& why) {
@@ -69,20 +69,23 @@ class InferRequest {
  private:
   // The bytes of an input.
   struct Source {
+    bool is_sent() const { return !shared.has_value() && resident == nullptr; }
+
     size_t position = 0;                             // in the request's inputs
     size_t raw_index = 0;                            // in raw_input_contents
     const Payload* raw = nullptr;                    // null if it is given otherwise
     const std::vector<Payload>* contents = nullptr;  // serialized InferTensorContents, or null
     std::optional<SharedTensor> shared;
+    std::shared_ptr<const ResidentTensor> resident;
   };
   struct Output {
     size_t index;  // among the model's outputs
     bool is_shared;
   };
 
-  absl::Status DecodeHeader(const inference::ModelInferRequest& header, const SharedMemory& memory,
+  absl::Status DecodeHeader(const inference::ModelInferRequest& header, const TensorPlaces& places,
                             ExecutionRequest& begin);
-  absl::Status DecodeInputs(const inference::ModelInferRequest& header, const Regions& regions,
+  absl::Status DecodeInputs(const inference::ModelInferRequest& header, const CallerPlaces& caller,
                             std::vector<TensorDesc>& inputs);
   absl::Status FindSource(Source& source, size_t& raw_count) const;
   absl::Status CheckSources(const std::vector<TensorDesc>& inputs) const;
@@ -94,25 +97,23 @@ class InferRequest {
   // Sets the program of `begin` to that of the graph.
   void SetProgram(std::shared_ptr<const onnx::ModelProgram> program, ExecutionRequest& begin);
   absl::Status ProgramMade(const absl::StatusOr<ModelPrograms::Program>& made,
-                           const SharedMemory& memory, ExecutionRequest& begin);
+                           const TensorPlaces& places, ExecutionRequest& begin);
   // What follows from the program.
-  absl::Status Complete(const inference::ModelInferRequest& header, const Regions& regions,
+  absl::Status Complete(const inference::ModelInferRequest& header, const CallerPlaces& caller,
                         ExecutionRequest& begin);
   absl::Status ReadValue(const Source& source, const TensorDesc& tensor,
                          absl::Span<std::byte> to) const;
-  absl::Status DecodeOutputs(const inference::ModelInferRequest& header, const Regions& regions,
+  absl::Status DecodeOutputs(const inference::ModelInferRequest& header, const CallerPlaces& caller,
                              const std::vector<TensorDesc>& outputs);
 
   absl::Time arrived_;
   std::shared_ptr<const Model> model_;
   std::string id_;
   std::optional<SplitMessage> message_;
-  onnx::InputBindings bindings_;                             // of a graph
-  std::shared_ptr<const onnx::ModelProgram> graph_program_;  // null for an operator
-  PendingWork pending_;                                      // of MakeProgram
-  std::vector<Source> sources_;                              // in the order of the program's inputs
-  uint32_t rows_ = 1;                                        // of a batch
-  std::vector<Output> outputs_;  // those that the caller wants, in the caller's order
+  onnx::InputBindings bindings_;  // of a graph
+  PendingWork pending_;           // of MakeProgram
+  std::vector<Source> sources_;   // in the order of the program's inputs
+  std::vector<Output> outputs_;   // those that the caller wants, in the caller's order
   std::vector<SharedTensor> shared_outputs_;
 };
 

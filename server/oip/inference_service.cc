@@ -82,7 +82,8 @@ RawReactor* InferenceService::BeginStreamInfer(grpc::CallbackServerContext* cont
   if (!begun.ok()) return Refuse(parts_, origin, begun);
   return ModelStreamInferCall::Start(*context, std::move(origin), parts_.executor,
                                      parts_.open_calls, models_, parts_.models.programs,
-                                     parts_.shared_memory, parts_.limits.max_executions_per_stream);
+                                     {parts_.shared_memory, parts_.tensors},
+                                     parts_.limits.max_executions_per_stream);
 }
 
 RequestOrigin InferenceService::Begin(absl::string_view rpc,

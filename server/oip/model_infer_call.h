@@ -17,12 +17,11 @@ class ModelInferCall final : public SingleExecutionCall {
  private:
   absl::string_view message_type() const override { return "ModelInferRequest"; }
   absl::Status Decode(grpc::ByteBuffer& message, ExecutionRequest& begin) override {
-    return request_.Decode(message, parts().models.repository, parts().shared_memory, begin);
+    return request_.Decode(message, parts().models.repository, places_, begin);
   }
   void MakeProgram(ExecutionRequest& begin,
                    const std::function<void(const absl::Status&)>& done) override {
-    request_.MakeProgram(parts().models.programs, parts().shared_memory, parts().executor, begin,
-                         done);
+    request_.MakeProgram(parts().models.programs, places_, parts().executor, begin, done);
   }
   void CancelProgram(const absl::Status& why) override {
     request_.CancelProgram(parts().models.programs, why);
@@ -40,6 +39,7 @@ class ModelInferCall final : public SingleExecutionCall {
   }
   void Failed() override { request_.CountFailure(); }
 
+  const TensorPlaces places_ = {parts().shared_memory, parts().tensors};
   InferRequest request_;
 };
 

@@ -17,10 +17,10 @@ ModelStreamInferCall* ModelStreamInferCall::Start(grpc::CallbackServerContext& c
                                                   RequestOrigin origin, Executor& executor,
                                                   OpenCalls& open_calls, const ModelTable& models,
                                                   ModelPrograms& programs,
-                                                  const SharedMemory& memory,
+                                                  const TensorPlaces& places,
                                                   uint32_t max_requests) {
   const std::shared_ptr<ModelStreamInferCall> call(new ModelStreamInferCall(
-      context, std::move(origin), executor, open_calls, models, programs, memory, max_requests));
+      context, std::move(origin), executor, open_calls, models, programs, places, max_requests));
   call->Open(call);
   return call.get();
 }
@@ -28,12 +28,12 @@ ModelStreamInferCall* ModelStreamInferCall::Start(grpc::CallbackServerContext& c
 ModelStreamInferCall::ModelStreamInferCall(grpc::CallbackServerContext& context,
                                            RequestOrigin origin, Executor& executor,
                                            OpenCalls& open_calls, const ModelTable& models,
-                                           ModelPrograms& programs, const SharedMemory& memory,
+                                           ModelPrograms& programs, const TensorPlaces& places,
                                            uint32_t max_requests)
     : StreamCall(context, std::move(origin), executor, open_calls, max_requests),
       models_(models),
       programs_(programs),
-      memory_(memory) {}
+      places_(places) {}
 
 void ModelStreamInferCall::Aborted(const absl::Status& why) {
   std::shared_ptr<InferRequest> request;
@@ -102,14 +102,14 @@ void ModelStreamInferCall::HandleRequest() {
   const auto begin = std::make_shared<ExecutionRequest>(
       ExecutionRequest{.origin = OriginOf(*number, arrived), .deadline = DeadlineOf(context_)});
   absl::Status decoded =
-      CatchOutOfMemory([&] { return request->Decode(read_, models_, memory_, *begin); });
+      CatchOutOfMemory([&] { return request->Decode(read_, models_, places_, *begin); });
   read_.Clear();
   if (!decoded.ok() || begin->has_program()) {
     Decoded(*number, request, *begin, std::move(decoded));
     return;
   }
   request->MakeProgram(
-      programs_, memory_, executor_, *begin,
+      programs_, places_, executor_, *begin,
       [call = shared_from_this(), number = *number, request, begin](const absl::Status& made) {
         call->Decoded(number, request, *begin, made);
         call->Advance();

@@ -27,7 +27,7 @@ class ModelStreamInferCall final : public StreamCall<InferStreamState>,
   static ModelStreamInferCall* Start(grpc::CallbackServerContext& context, RequestOrigin origin,
                                      Executor& executor, OpenCalls& open_calls,
                                      const ModelTable& models, ModelPrograms& programs,
-                                     const SharedMemory& memory, uint32_t max_requests);
+                                     const TensorPlaces& places, uint32_t max_requests);
 
   void OnReadDone(bool ok) override ABSL_LOCKS_EXCLUDED(mutex_);
   void EndIfStalled(absl::Time now, absl::Duration timeout) override ABSL_LOCKS_EXCLUDED(mutex_);
@@ -35,7 +35,7 @@ class ModelStreamInferCall final : public StreamCall<InferStreamState>,
  private:
   ModelStreamInferCall(grpc::CallbackServerContext& context, RequestOrigin origin,
                        Executor& executor, OpenCalls& open_calls, const ModelTable& models,
-                       ModelPrograms& programs, const SharedMemory& memory, uint32_t max_requests);
+                       ModelPrograms& programs, const TensorPlaces& places, uint32_t max_requests);
 
   void Aborted(const absl::Status& why) override ABSL_LOCKS_EXCLUDED(mutex_);
   void Advance() override ABSL_LOCKS_EXCLUDED(mutex_);
@@ -52,7 +52,7 @@ class ModelStreamInferCall final : public StreamCall<InferStreamState>,
 
   const ModelTable& models_;
   ModelPrograms& programs_;
-  const SharedMemory& memory_;
+  const TensorPlaces places_;
   std::shared_ptr<InferRequest> handled_ ABSL_GUARDED_BY(mutex_);  // null if none is
   grpc::ByteBuffer read_;  // of the read in flight, then of its handler
 };

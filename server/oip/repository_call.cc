@@ -20,9 +20,9 @@
 namespace opmill::oip {
 namespace {
 
-constexpr absl::string_view kFile = "file:";
+constexpr absl::string_view kFilePrefix = "file:";
 
-std::string PathOf(absl::string_view parameter) {
+std::string FieldOfParameter(absl::string_view parameter) {
   return absl::StrCat("parameters.", Excerpt(parameter));
 }
 
@@ -44,18 +44,21 @@ absl::Status Parse(grpc::ByteBuffer& message, absl::string_view type, Request& t
 // "file:1/model.onnx"
 absl::Status AddFile(const std::string& name, inference::ModelRepositoryParameter& value,
                      ModelOverride& to) {
-  const std::vector<absl::string_view> parts = absl::StrSplit(absl::StripPrefix(name, kFile), '/');
+  const std::vector<absl::string_view> parts =
+      absl::StrSplit(absl::StripPrefix(name, kFilePrefix), '/');
   uint64_t version = 0;
   const bool is_path = parts.size() == 2 && absl::SimpleAtoi(parts[0], &version) && version > 0 &&
                        absl::StrCat(version) == parts[0] && !parts[1].empty();
   if (!is_path) {
-    return InvalidField(PathOf(name),
-                        absl::StrCat(PathOf(name), " is not file:VERSION/NAME, the name of a file ",
-                                     "in the folder of a version, which is a positive number."));
+    return InvalidField(
+        FieldOfParameter(name),
+        absl::StrCat(FieldOfParameter(name), " is not file:VERSION/NAME, the name of a file ",
+                     "in the folder of a version, which is a positive number."));
   }
   if (value.parameter_choice_case() != inference::ModelRepositoryParameter::kBytesParam) {
-    return InvalidField(PathOf(name),
-                        absl::StrCat(PathOf(name), " has no bytes_param, the bytes of the file."));
+    return InvalidField(
+        FieldOfParameter(name),
+        absl::StrCat(FieldOfParameter(name), " has no bytes_param, the bytes of the file."));
   }
   to.files[version][std::string(parts[1])] = std::move(*value.mutable_bytes_param());
   return absl::OkStatus();
@@ -64,12 +67,13 @@ absl::Status AddFile(const std::string& name, inference::ModelRepositoryParamete
 absl::StatusOr<ModelOverride> DecodeOverride(inference::RepositoryModelLoadRequest& request) {
   ModelOverride decoded;
   for (auto& [name, value] : *request.mutable_parameters()) {
-    if (absl::StartsWith(name, kFile)) {
+    if (absl::StartsWith(name, kFilePrefix)) {
       RETURN_IF_ERROR(AddFile(name, value, decoded));
     } else if (name != "config") {
-      return InvalidField(PathOf(name),
-                          absl::StrCat(PathOf(name), " is not a parameter of RepositoryModelLoad; ",
-                                       "its parameters are config and file:VERSION/NAME."));
+      return InvalidField(
+          FieldOfParameter(name),
+          absl::StrCat(FieldOfParameter(name), " is not a parameter of RepositoryModelLoad; ",
+                       "its parameters are config and file:VERSION/NAME."));
     } else if (value.parameter_choice_case() == inference::ModelRepositoryParameter::kStringParam) {
       decoded.config = value.string_param();
     } else {
@@ -96,9 +100,10 @@ absl::Status Unload(grpc::ByteBuffer& message, ModelRepository& repository) {
   RETURN_IF_ERROR(Parse(message, "RepositoryModelUnloadRequest", request));
   for (const auto& [name, value] : request.parameters()) {
     if (name == "unload_dependents") continue;  // no model has any
-    return InvalidField(PathOf(name),
-                        absl::StrCat(PathOf(name), " is not a parameter of RepositoryModelUnload; ",
-                                     "its parameter is unload_dependents."));
+    return InvalidField(
+        FieldOfParameter(name),
+        absl::StrCat(FieldOfParameter(name), " is not a parameter of RepositoryModelUnload; ",
+                     "its parameter is unload_dependents."));
   }
   return repository.Unload(request.model_name());
 }

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/base/errors.h"
 #include "kernels/base/excerpt.h"
+#include "server/api/resident_tensors.h"
 #include "server/oip/infer_parameter.h"
 
 namespace opmill::oip {
@@ -37,7 +38,7 @@ std::string ByteSizePath(absl::string_view path) { return Below(path, kByteSize)
 
 absl::StatusOr<std::optional<SharedTensor>> OpenShared(
     const google::protobuf::Map<std::string, inference::InferParameter>& parameters,
-    const std::string& path, size_t index, const Regions& regions) {
+    const std::string& path, size_t index, const CallerPlaces& caller) {
   bool is_shared = false;
   std::optional<std::string> region;
   uint64_t offset = 0;
@@ -63,10 +64,27 @@ absl::StatusOr<std::optional<SharedTensor>> OpenShared(
     const std::string field = Below(path, region.has_value() ? kByteSize : kRegion);
     return InvalidField(field, absl::StrCat(field, " is not given."));
   }
-  absl::StatusOr<SharedRange> range =
-      regions.memory.OpenRegion(SharedMemoryCallerOf(regions.origin), *region, offset, *byte_size);
+  absl::StatusOr<SharedRange> range = caller.places.memory.OpenRegion(
+      SharedMemoryCallerOf(caller.origin), *region, offset, *byte_size);
   if (!range.ok()) return NamingParameter(path, range.status());
   return SharedTensor{index, *std::move(range), path, kRegion};
+}
+
+absl::StatusOr<std::shared_ptr<const ResidentTensor>> FindResident(
+    const google::protobuf::Map<std::string, inference::InferParameter>& parameters,
+    const std::string& path, const TensorDesc& input, const CallerPlaces& caller) {
+  const auto given = parameters.find("tensor");
+  if (given == parameters.end()) return nullptr;
+  const std::string field = Below(path, "parameters.tensor");
+  if (parameters.size() > 1) {
+    return InvalidField(field, absl::StrCat(field,
+                                            " is given beside other parameters; an input has "
+                                            "one source."));
+  }
+  auto found = caller.places.tensors.Find(caller.origin.caller, TextOf(given->second));
+  if (!found.ok()) return WithField(found.status(), field);
+  RETURN_IF_ERROR(CheckFits(input, **found, field));
+  return *std::move(found);
 }
 
 }  // namespace opmill::oip

@@ -3,6 +3,7 @@
 #define OPMILL_SERVER_OIP_SHARED_PARAMETERS_H_
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -13,12 +14,19 @@
 #include "server/execution/execution.h"
 #include "server/shared_memory/shared_memory.h"
 #include "server/shared_memory/shared_tensors.h"
+#include "server/tensors/tensor_store.h"
 
 namespace opmill::oip {
 
-// The regions that a caller has registered. Refers to both.
-struct Regions {
+// Where tensors may be, apart from messages. Refers to both.
+struct TensorPlaces {
   const SharedMemory& memory;
+  TensorStore& tensors;
+};
+
+// What is there for a caller: regions that it has registered, and tensors that stay. Refers to all.
+struct CallerPlaces {
+  const TensorPlaces& places;
   const RequestOrigin& origin;
 };
 
@@ -26,7 +34,13 @@ struct Regions {
 // `path` is that of the tensor in the request, `index` that among the tensors of the operator.
 absl::StatusOr<std::optional<SharedTensor>> OpenShared(
     const google::protobuf::Map<std::string, inference::InferParameter>& parameters,
-    const std::string& path, size_t index, const Regions& regions);
+    const std::string& path, size_t index, const CallerPlaces& caller);
+
+// The tensor that stays on the server and that the parameter `tensor` names; null if there is no
+// such parameter, which stands alone.
+absl::StatusOr<std::shared_ptr<const ResidentTensor>> FindResident(
+    const google::protobuf::Map<std::string, inference::InferParameter>& parameters,
+    const std::string& path, const TensorDesc& input, const CallerPlaces& caller);
 
 // The path of the parameter with the size of the range.
 std::string ByteSizePath(absl::string_view path);

@@ -11,22 +11,22 @@ namespace {
 
 constexpr int kMostExamined = 16;
 
-std::string Quoted(absl::string_view name) {
+}  // namespace
+
+std::string QuotedName(absl::string_view name) {
   return absl::StrCat("(\"", Excerpt(name, kMostRegionNameBytes), "\")");
 }
 
-}  // namespace
-
 absl::Status NoRegion(absl::string_view name) {
   return InvalidField(
-      "name", absl::StrCat("name ", Quoted(name), " is not a registered region of shared memory."));
+      "name", absl::StrCat("name ", QuotedName(name), " is not a registered region of shared memory."));
 }
 
 absl::Status RegionTable::Add(const SharedMemoryCaller& caller, const SharedRegion& region,
                               const Exists& exists) {
   Name name(caller.name, region.name);
   if (regions_.contains(name)) {
-    return InvalidField("name", absl::StrCat("name ", Quoted(region.name),
+    return InvalidField("name", absl::StrCat("name ", QuotedName(region.name),
                                              " is registered already; unregister it first."));
   }
   Holding& holding = holdings_[caller.identity];

@@ -38,6 +38,7 @@ struct SharedMemoryCaller {
 
 // InvalidArgument with the field `name`.
 absl::Status NoRegion(absl::string_view name);
+std::string QuotedName(absl::string_view name);  // in a sentence
 
 // Not thread-safe. Errors are InvalidArgument with the field `name`, unless stated otherwise.
 //

@@ -5,16 +5,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "kernels/base/errors.h"
-#include "kernels/base/excerpt.h"
 
 namespace opmill {
 namespace {
 
 constexpr size_t kMostSegmentNameBytes = 254;
-
-std::string Quoted(absl::string_view text) {
-  return absl::StrCat("(\"", Excerpt(text, kMostRegionNameBytes), "\")");
-}
 
 // The key without its slash in front.
 absl::StatusOr<std::string> SegmentName(absl::string_view key) {
@@ -26,7 +21,7 @@ absl::StatusOr<std::string> SegmentName(absl::string_view key) {
   if (is_valid) return std::string(name);
   return InvalidField(
       "key",
-      absl::StrCat("key ", Quoted(key), " is not the name of a shared memory segment: 1 to ",
+      absl::StrCat("key ", QuotedName(key), " is not the name of a shared memory segment: 1 to ",
                    kMostSegmentNameBytes, " bytes after an optional slash, without slashes."));
 }
 
@@ -62,7 +57,7 @@ absl::Status SharedRange::Explain(const absl::Status& status, absl::string_view 
   if (status.ok()) return status;
   return InvalidField(
       "key", absl::StrCat("Bytes ", offset_, " to ", offset_ + bytes_ - 1, " of the segment ",
-                          Quoted(name_), " cannot be ", verb, ": ", status.message(), "."));
+                          QuotedName(name_), " cannot be ", verb, ": ", status.message(), "."));
 }
 
 bool SharedRange::Overlaps(const SharedRange& other) const {
@@ -85,20 +80,20 @@ absl::StatusOr<SharedRange> SharedMemory::Open(const SharedMemoryCaller& caller,
   const SegmentOwners owners = {.any = users_ == Users::kAll, .caller = caller.user};
   absl::StatusOr<std::shared_ptr<const Segment>> segment = Segment::Open(name, owners);
   if (!segment.ok()) {
-    return InvalidField("key", absl::StrCat("key ", Quoted(key),
+    return InvalidField("key", absl::StrCat("key ", QuotedName(key),
                                             " names no shared memory segment that the server can "
                                             "open: ",
                                             segment.status().message(), "."));
   }
   ASSIGN_OR_RETURN(const uint64_t size, (*segment)->SizeBytes());
-  RETURN_IF_ERROR(CheckWithin(offset, byte_size, size, absl::StrCat("the segment ", Quoted(key))));
+  RETURN_IF_ERROR(CheckWithin(offset, byte_size, size, absl::StrCat("the segment ", QuotedName(key))));
   return SharedRange(std::move(name), owners, offset, byte_size);
 }
 
 absl::Status SharedMemory::Register(const SharedMemoryCaller& caller, const SharedRegion& region) {
   if (region.name.empty() || region.name.size() > kMostRegionNameBytes) {
     return InvalidField("name",
-                        absl::StrCat("name ", Quoted(region.name), " has ", region.name.size(),
+                        absl::StrCat("name ", QuotedName(region.name), " has ", region.name.size(),
                                      " bytes; it must have 1 to ", kMostRegionNameBytes, "."));
   }
   RETURN_IF_ERROR(Open(caller, region.key, region.offset, region.byte_size).status());
@@ -137,7 +132,7 @@ absl::StatusOr<SharedRange> SharedMemory::OpenRegion(const SharedMemoryCaller& c
     ASSIGN_OR_RETURN(region, regions_.Use(caller, name));
   }
   RETURN_IF_ERROR(
-      CheckWithin(offset, byte_size, region.byte_size, absl::StrCat("the region ", Quoted(name))));
+      CheckWithin(offset, byte_size, region.byte_size, absl::StrCat("the region ", QuotedName(name))));
   return Open(caller, region.key, region.offset + offset, byte_size);
 }
 

@@ -9,6 +9,9 @@
 
 namespace opmill {
 
+// For what other callers hold for a moment.
+inline constexpr absl::Duration kUsualRetryDelay = absl::Milliseconds(500);
+
 // Marks an error after which a retry may succeed, not before `delay`. Unavailable needs no mark.
 absl::Status WithRetryDelay(absl::Status status, absl::Duration delay);
 std::optional<absl::Duration> RetryDelayOf(const absl::Status& status);

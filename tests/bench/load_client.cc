@@ -4,14 +4,16 @@
 //   transfer server= kind= bytes= [chunk=] [desc=] [operation= columns=] [save=FILE]
 //     kind: Sink, InOut, Echo, Source, stream, execute, afternoon, afternoon_stream
 //   load server= kind=Unary|execute|stream|infer|afternoon concurrency= milliseconds= bytes=
-//     [desc=] [model=] [operation= columns=] [expect=HEX]
+//     [desc=] [model=] [operation= columns=] [expect=HEX | expect_file=FILE]
 //   hold server= streams= [executions= desc=]    opens streams whose executions wait for input
 //   release                                      closes these streams
 //
-// `desc` is an OperatorDesc in protobuf's text format, without spaces.
+// `desc` is an OperatorDesc in protobuf's text format, without spaces. In its place, and that of
+// `model` and `bytes`, `request=FILE` may have the whole message for kind=execute and kind=infer.
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <string>
@@ -38,6 +40,12 @@ ABSL_FLAG(std::string, allocator, "tuned", "tuned as bare_server's, or default")
 
 namespace opmill {
 namespace {
+
+absl::StatusOr<std::string> ReadFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return absl::NotFoundError(absl::StrCat(path, " cannot be read."));
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
 
 absl::StatusOr<v1::OperatorDesc> ParseDesc(const std::string& text) {
   v1::OperatorDesc desc;
@@ -87,6 +95,10 @@ class LoadClient {
 
   static absl::StatusOr<Outgoing> Messages(const Command& command) {
     const std::string kind = command.Text("kind");
+    if (const std::string path = command.Text("request"); !path.empty()) {
+      ASSIGN_OR_RETURN(const std::string request, ReadFile(path));
+      return GivenMessage(request, kind == "infer");
+    }
     Shape shape;
     ASSIGN_OR_RETURN(shape.bytes, command.Number("bytes"));
     ASSIGN_OR_RETURN(const uint64_t chunk_bytes, command.Number("chunk"));
@@ -138,7 +150,10 @@ class LoadClient {
     plan.concurrency = static_cast<uint32_t>(concurrency);
     plan.duration = absl::Milliseconds(milliseconds);
     plan.warm_up = plan.duration / 5;
-    const std::string expected = absl::HexStringToBytes(command.Text("expect"));
+    std::string expected = absl::HexStringToBytes(command.Text("expect"));
+    if (const std::string path = command.Text("expect_file"); !path.empty()) {
+      ASSIGN_OR_RETURN(expected, ReadFile(path));
+    }
     absl::StatusOr<LoadReport> report;
     if (command.Text("kind") == "stream") {
       ASSIGN_OR_RETURN(const v1::OperatorDesc desc, ParseDesc(command.Text("desc")));

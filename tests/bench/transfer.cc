@@ -20,6 +20,7 @@ namespace opmill {
 namespace {
 
 constexpr char kService[] = "/opmill.v1.OperatorService/";
+constexpr char kInfer[] = "/inference.GRPCInferenceService/ModelInfer";
 constexpr uint64_t kPatternBytes = uint64_t{4} << 20;
 
 const std::vector<float>& Pattern() {
@@ -139,12 +140,14 @@ absl::StatusOr<std::string> BytesOf(const grpc::ByteBuffer& message) {
 absl::Status LookAtInference(const grpc::ByteBuffer& message, bool keep, Seen& seen) {
   ASSIGN_OR_RETURN(const std::string bytes, BytesOf(message));
   StackMessage<inference::ModelInferResponse> response;
-  if (!response->ParseFromString(bytes) || response->raw_output_contents_size() != 1) {
-    return absl::InternalError("An answer is no ModelInferResponse with one output.");
+  if (!response->ParseFromString(bytes) || response->raw_output_contents().empty()) {
+    return absl::InternalError("An answer is no ModelInferResponse with outputs.");
   }
-  seen.payload_bytes += response->raw_output_contents(0).size();
+  for (const std::string& output : response->raw_output_contents()) {
+    seen.payload_bytes += output.size();
+    if (keep) seen.payload += output;
+  }
   seen.ended = true;
-  if (keep) seen.payload += response->raw_output_contents(0);
   return absl::OkStatus();
 }
 
@@ -215,11 +218,19 @@ Outgoing InferMessage(const std::string& model, const Shape& shape) {
   input.set_datatype("FP32");
   input.add_shape(1);
   input.add_shape(static_cast<int64_t>(shape.bytes / sizeof(float)));
-  Outgoing outgoing = {.method = "/inference.GRPCInferenceService/ModelInfer",
-                       .answer = Answer::kInference};
+  Outgoing outgoing = {.method = kInfer, .answer = Answer::kInference};
   outgoing.messages.push_back(JoinBytes(header,
                                         inference::ModelInferRequest::kRawInputContentsFieldNumber,
                                         {PatternSlice(shape.bytes)}));
+  return outgoing;
+}
+
+Outgoing GivenMessage(const std::string& request, bool is_inference) {
+  Outgoing outgoing = {.method = is_inference ? kInfer : absl::StrCat(kService, "Execute"),
+                       .answer = is_inference ? Answer::kInference : Answer::kExecute,
+                       .streams_answer = !is_inference};
+  const grpc::Slice slice(request);
+  outgoing.messages.emplace_back(&slice, 1);
   return outgoing;
 }
 

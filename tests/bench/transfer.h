@@ -41,6 +41,8 @@ Outgoing ExecuteStreamMessages(const v1::OperatorDesc& desc, const Shape& shape)
 // A request of the Open Inference Protocol for one output of `model` along axis 1 of an array
 // [1, bytes / 4]. `bytes` is at most 4 MiB.
 Outgoing InferMessage(const std::string& model, const Shape& shape);
+// The serialized request of ModelInfer or Execute.
+Outgoing GivenMessage(const std::string& request, bool is_inference);
 // `operation` over the last axis of [bytes / 4 / columns, columns]; in one message, or streamed.
 Outgoing AfternoonMessages(const std::string& operation, uint64_t columns, bool streamed,
                            const Shape& shape);

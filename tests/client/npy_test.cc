@@ -89,6 +89,13 @@ TEST(ParseNpyHeader, LeavesEmptyArraysToTheServer) {
   EXPECT_EQ(header->data_bytes, 0u);
 }
 
+TEST(ParseNpyHeader, ReadsArraysWithoutDimensions) {
+  const absl::StatusOr<NpyHeader> header = Parse(File(1, Dictionary("'<f4'", "()"), 4));
+  ASSERT_TRUE(header.ok()) << header.status();
+  EXPECT_TRUE(header->sizes.empty());
+  EXPECT_EQ(header->data_bytes, 4u);
+}
+
 TEST(ParseNpyHeader, ReadsWhatCanBeCast) {
   struct Case {
     const char* descr;
@@ -164,7 +171,6 @@ TEST(ParseNpyHeader, RefusesWithAReason) {
       {File(1, Dictionary("'<U3'", "(3,)"), 24), "'<U3' is not one of the types"},
       {File(1, Dictionary("''", "(3,)"), 24), "'' is not one of the types"},
       {File(1, Dictionary("[('a', '<f4'), ('b', '<i4')]", "(3,)"), 24), "structured"},
-      {File(1, Dictionary("'<f4'", "()"), 4), "no dimensions"},
       {File(1, Dictionary("'<f4'", "(1, 1, 1, 1, 1, 1, 1, 1, 1)"), 4), "more than 8 dimensions"},
       {File(1, Dictionary("'<f4'", "(4294967296,)"), 4), "dimension 0 has size 4294967296"},
       {File(1, Dictionary("'<f4'", "(99999999999999999999,)"), 4), "not a tuple of sizes"},

@@ -75,6 +75,27 @@ def weighted_model(mebibytes, scale=1.0):
     return _message((1, 8), (7, graph), (8, _message((2, 18))))
 
 
+def sum_model():
+    """y = a + b, of rows of 3 numbers."""
+    graph = _message((1, _node("Add", "a b", "y")), (2, "sum"), (11, _tensor("a", FLOAT, "n", 3)),
+                     (11, _tensor("b", FLOAT, "n", 3)), (12, _tensor("y", FLOAT, "n", 3)))
+    return _message((1, 8), (7, graph), (8, _message((2, 18))))
+
+
+def constant_model():
+    """y = |-3|, of no inputs."""
+    graph = _message((1, _node("Abs", "number", "y")), (2, "constant"), (5, _number("number", -3)),
+                     (12, _tensor("y", FLOAT)))
+    return _message((1, 8), (7, graph), (8, _message((2, 18))))
+
+
+def mask_model():
+    """Of flag, which is a BOOL, and x, which has no dimensions: y is x where flag is true, otherwise 0."""
+    graph = _message((1, _node("Where", "flag x zero", "y")), (2, "mask"), (5, _number("zero", 0)),
+                     (11, _tensor("flag", BOOL, 2)), (11, _tensor("x", FLOAT)), (12, _tensor("y", FLOAT, 2)))
+    return _message((1, 8), (7, graph), (8, _message((2, 18))))
+
+
 def filled_model():
     """Of shape [2]: y has this shape and zeros. A program of it has no inputs."""
     graph = _message((1, _node("ConstantOfShape", "shape", "y")), (2, "filled"),

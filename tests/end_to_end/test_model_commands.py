@@ -74,6 +74,30 @@ class ModelCommands(unittest.TestCase):
                 self.assertIn('The model several has the versions 1, 3, not "4".',
                               self.opmill(*run, "--model_version=4", code=1))
 
+    def test_inputs_without_dimensions_truth_values_and_no_inputs(self):
+        arrays = {"flag": np.array([True, False]), "x": np.float32(2.5), "byte": np.array([0, 1], np.uint8),
+                  "long": np.array([0, 2]), "one": np.ones(1, np.float32)}
+        for name, array in arrays.items():
+            np.save(self.folder / f"{name}.npy", array)
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ("mask", "constant"):
+                onnx_model.write_model(pathlib.Path(folder), name, model=getattr(onnx_model, f"{name}_model")())
+            with ServerProcess(f"--model_repository={folder}", device="cpu") as server:
+                def run(*arguments, code=0):
+                    return self.opmill("run", *arguments, "--server", server.address, code=code)
+
+                self.assertEqual(run("constant"), "y:\n3.0\n")
+                self.assertEqual(run("mask", "--input=flag=flag.npy", "--input=x=x.npy"), "y:\n[2.5 0. ]\n")
+                self.assertEqual(run("mask", "--input=flag=byte.npy", "--input=x=one.npy"), "y:\n[0. 1.]\n")
+                for flag, x, sentence in (
+                        ("long", "x", "The input flag of mask is bool, not int64."),
+                        ("flag", "flag", "The input x of mask is float32, not bool; convert it with --cast float32."),
+                        ("flag", "byte", "The input x of mask is float32, not uint8; convert it with --cast float32.")):
+                    self.assertIn(sentence, run("mask", f"--input=flag={flag}.npy", f"--input=x={x}.npy", code=1))
+                self.assertIn("The array has no dimensions, but operators require 1 to 8; save it with x.reshape(1).",
+                              run("sum", "x.npy", code=1))
+                self.assertIn('There is no operator or model "constan";', run("constan", code=1))
+
     def test_a_server_without_models(self):
         with ServerProcess(device="reference") as server:
             self.assertEqual(self.opmill("models", "--server", server.address),

@@ -45,6 +45,7 @@ struct Backend {
     executor = std::make_unique<Executor>(*device, *cache, statistics,
                                           Limits{.max_bytes_in_flight = uint64_t{1} << 30});
     models = std::make_unique<ModelTable>();
+    tensors = std::make_unique<TensorStore>(*device, ResidentTensorLimits{1 << 20});
   }
 
   std::unique_ptr<Device> device;
@@ -53,6 +54,7 @@ struct Backend {
   std::unique_ptr<Executor> executor;
   std::unique_ptr<ModelTable> models;
   SharedMemory memory{SharedMemory::Users::kNone, /*max_regions=*/1};
+  std::unique_ptr<TensorStore> tensors;
 };
 
 grpc::ByteBuffer Cut(const std::string& bytes, uint32_t seed) {
@@ -171,7 +173,8 @@ bool Infer(Backend& backend, const std::string& bytes, uint32_t cut) {
   InferRequest infer;
   ExecutionRequest begin;
   begin.origin = {.rpc = "ModelInfer", .peer = "fuzzer"};
-  const absl::Status decoded = infer.Decode(buffer, *backend.models, backend.memory, begin);
+  const absl::Status decoded =
+      infer.Decode(buffer, *backend.models, {backend.memory, *backend.tensors}, begin);
   if (!decoded.ok()) {
     FUZZ_CHECK(IsSentence(decoded), decoded.ToString());
     FUZZ_CHECK(absl::IsInvalidArgument(decoded) || absl::IsNotFound(decoded) ||

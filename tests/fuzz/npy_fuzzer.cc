@@ -18,7 +18,7 @@ void Run(absl::Span<const std::byte> file) {
   FUZZ_CHECK(
       header->data_offset <= file.size() && header->data_bytes <= file.size() - header->data_offset,
       header->data_offset, " + ", header->data_bytes, " of ", file.size());
-  FUZZ_CHECK(!header->sizes.empty() && header->sizes.size() <= 8, header->sizes.size());
+  FUZZ_CHECK(header->sizes.size() <= 8, header->sizes.size());
   const absl::StatusOr<v1::TensorDesc> desc = header->ToTensorDesc();
   if (!desc.ok()) {
     FUZZ_CHECK(header->fortran_order && IsSentence(desc.status()), desc.status().ToString());

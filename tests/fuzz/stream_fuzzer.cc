@@ -43,10 +43,12 @@ class Backend {
     executor_ = std::make_unique<Executor>(
         *device_, *cache_, statistics_,
         Limits{.max_tensor_bytes = kMaxTensorBytes, .max_bytes_in_flight = uint64_t{1} << 30});
+    tensors_ = std::make_unique<TensorStore>(*device_, ResidentTensorLimits{1 << 20});
     programs_ = std::make_shared<ModelPrograms>(*executor_, /*max_waits=*/16);
   }
 
   Executor& executor() { return *executor_; }
+  TensorStore& tensors() { return *tensors_; }
   ModelSources models() { return {*models_, *inline_models_, *programs_, *budget_}; }
 
   // Waits until nothing is in progress and all reservations are released.
@@ -61,6 +63,7 @@ class Backend {
  private:
   std::unique_ptr<Device> device_;
   std::unique_ptr<OperatorCache> cache_;
+  std::unique_ptr<TensorStore> tensors_;
   Statistics statistics_;
   const std::shared_ptr<ByteBudget> budget_ = std::make_shared<ByteBudget>(1 << 20, "models");
   std::unique_ptr<InlineModels> inline_models_ =
@@ -175,7 +178,7 @@ void Run(const fuzz::StreamCase& c) {
   transport.set_slow_reader(c.slow_reader());
   transport.Bind(ExecuteStreamCall::Start(context, {.rpc = "ExecuteStream", .peer = "fuzzer"},
                                           backend.executor(), open_calls, backend.models(),
-                                          backend.executor().timer(),
+                                          backend.tensors(), backend.executor().timer(),
                                           {.max_chunk_bytes = 1000, .max_executions = 4096}));
   Caller caller(transport, model, open_calls);
   for (const fuzz::StreamStep& step : c.steps()) caller.Take(step);

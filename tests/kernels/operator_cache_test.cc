@@ -259,6 +259,57 @@ TEST(OperatorCache, FindsWhatIsKeptAndCompilesNothing) {
   EXPECT_EQ(cache->statistics().misses, 3u);
 }
 
+// The sum over axis 1, of which another one is the next input.
+Program TwoSums(uint32_t length) {
+  Program program;
+  for (const auto& [kind, size] :
+       {std::pair(ValueKind::kInput, length), std::pair(ValueKind::kIntermediate, 1u),
+        std::pair(ValueKind::kOutput, 1u)}) {
+    program.values.push_back({.kind = kind, .tensor = {DataType::kFloat32, {4, size}, {}}});
+  }
+  program.nodes.push_back({SumOf(length), {0}, {1}});
+  program.nodes.push_back({SumOf(1), {1}, {2}});
+  return program;
+}
+
+TEST(OperatorCache, FindsProgramsAgainByTheirAddress) {
+  CountingDevice device;
+  const auto cache = OperatorCache::Create(device, {});
+  auto program = std::make_shared<Program>(TwoSums(5));
+  const auto first = cache->Get(*program);
+  ASSERT_TRUE(first.ok()) << first.status();
+  for (int i = 0; i < 3; ++i) {
+    const auto found = cache->Find(program);
+    ASSERT_TRUE(found.has_value());
+    EXPECT_EQ(found->compiled, first->compiled);
+  }
+  EXPECT_EQ(cache->statistics().hits, 3u);
+  // Another one at the same address is another program.
+  Program* const address = program.get();
+  program.reset();
+  std::vector<std::shared_ptr<Program>> others;
+  do {
+    others.push_back(std::make_shared<Program>(TwoSums(6)));
+  } while (others.back().get() != address && others.size() < 100);
+  EXPECT_FALSE(cache->Find(others.back()).has_value());
+}
+
+TEST(OperatorCache, DoesNotKeepProgramsThatItOnlyKnows) {
+  CountingDevice device;
+  const auto cache = OperatorCache::Create(device, {});
+  std::weak_ptr<const Program> normalized;
+  auto program = std::make_shared<const Program>(TwoSums(5));
+  ASSERT_TRUE(cache->Get(*program).ok());
+  normalized = cache->Find(program)->program;
+  EXPECT_FALSE(normalized.expired());
+  cache->Evict(1);
+  EXPECT_TRUE(normalized.expired());
+  EXPECT_FALSE(cache->Find(program).has_value());
+  ASSERT_TRUE(cache->Get(*program).ok());
+  EXPECT_TRUE(cache->Find(program).has_value());
+  EXPECT_EQ(device.compiled, 2);
+}
+
 TEST(OperatorCache, KeepsNothingWithoutCapacity) {
   CountingDevice device;
   const auto cache = OperatorCache::Create(device, {.capacity = 0});

@@ -79,6 +79,7 @@ def measure(programs, model, threads, rounds, average):
         times = ([], [])
         for _ in range(rounds):
             times[0].append(ours.run(runs))
+            time.sleep(0.02)
             times[1].append(timed(session, feeds, runs))
             time.sleep(0.02)  # until the threads of ONNX Runtime no longer spin
         ours.close()

@@ -1,7 +1,10 @@
-"""opmill.dask on uneven chunks with ties, NaN and -0, against NumPy; and a server that dies."""
+"""opmill.dask on uneven chunks with ties, NaN and -0, against NumPy; models of blocks; and a server that dies."""
 
 import itertools
+import pathlib
+import pickle
 import re
+import tempfile
 import threading
 import unittest
 import warnings
@@ -9,6 +12,7 @@ import warnings
 import dask
 import dask.array as da
 import numpy as np
+import onnx_model
 import oracle
 from server_process import ServerProcess
 
@@ -223,6 +227,94 @@ class Empty(unittest.TestCase):
         self.assertEqual(od.top_k(self.c, none, 2).values.compute().shape, (0, 2))
         with self.assertRaisesRegex(ValueError, "size \\(0\\)"):
             od.top_k(self.c, none, 1, axis=0)
+
+
+class Models(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
+        onnx_model.write_model(cls.folder)
+        onnx_model.write_model(cls.folder, "sum", model=onnx_model.sum_model())
+        server = cls.enterClassContext(
+            ServerProcess(f"--model_repository={cls.folder}", "--max_inline_models=1", device="cpu"))
+        cls.c = cls.enterClassContext(opmill.connect(server.address))
+        cls.made = cls.c.model("made")
+        cls.x = np.random.default_rng(3).standard_normal((23, 6), np.float32)
+        cls.offset = np.arange(6, dtype=np.float32)
+
+    def outputs(self, d, model=None):
+        return od.map_blocks(model or self.made, d, self.offset, shape=[-1, 6], timeout=60)
+
+    def check(self, lazy, x):
+        wanted = onnx_model.expected(x, self.offset, (-1, 6))
+        del wanted["total"]  # it has no rows
+        got = dict(zip(lazy, dask.compute(*lazy.values())))
+        self.assertEqual(list(got), list(wanted))
+        for name, array in wanted.items():
+            self.assertEqual((got[name].shape, got[name].dtype), (array.shape, array.dtype))
+            self.assertEqual(lazy[name].dtype, array.dtype)
+            np.testing.assert_allclose(got[name], array, rtol=1e-5)
+
+    def test_blocks(self):
+        for chunks in ((7, 6), (1, 6), (23, 2), ((7, 1, 15), (4, 2))):
+            d = da.from_array(self.x, chunks=chunks)
+            lazy = self.outputs(d)
+            self.check(lazy, self.x)
+            self.assertEqual(lazy["positive"].chunks, (d.chunks[0], (6,)))
+        before = self.c.statistics().models[0].succeeded
+        self.check(self.outputs(da.from_array(self.x, chunks=(5, 3))), self.x)  # one call for each block
+        self.assertEqual(self.c.statistics().models[0].succeeded - before, 5)
+
+    def test_several_arrays(self):
+        a, b = self.x[:, :3], self.x[:, 3:]
+        y = od.map_blocks(self.c.model("sum"), b=da.from_array(b, chunks=(4, 1)), a=da.from_array(a, chunks=7))["y"]
+        self.assertEqual(y.shape, (23, 3))
+        np.testing.assert_array_equal(y.compute(), a + b)
+
+    def test_rows_that_a_filter_leaves(self):
+        d = da.from_array(self.x, chunks=(3, 6))
+        for least in (0, 1.5):
+            positive = self.outputs(d[d[:, 0] > least])["positive"]
+            np.testing.assert_array_equal(positive.compute(), self.x[self.x[:, 0] > least] > 0)
+
+    def test_other_processes(self):
+        path = self.folder / "file.onnx"
+        path.write_bytes(onnx_model.made_model())
+        d = da.from_array(self.x, chunks=(12, 6))
+        models = (self.made, opmill.Model(self.c, path), opmill.Model(self.c, path.read_bytes()))
+        computed = dask.compute(*(self.outputs(d, model)["y"] for model in models), scheduler="processes",
+                                num_workers=2)
+        for y in computed:
+            np.testing.assert_array_equal(y, self.made(self.x, self.offset, [-1, 6])["y"])
+
+    def test_copies_of_models(self):
+        path = self.folder / "copied.onnx"
+        path.write_bytes(onnx_model.made_model())
+        copy = pickle.loads(pickle.dumps(opmill.Model(self.c, path)))
+        opmill.Model(self.c, onnx_model.made_model(3.0))  # the server keeps one model: this one
+        d = da.from_array(self.x, chunks=(12, 6))
+        self.check(self.outputs(d, copy), self.x)
+        copy = pickle.loads(pickle.dumps(copy))
+        opmill.Model(self.c, onnx_model.made_model(3.0))
+        path.write_bytes(onnx_model.made_model(4.0))
+        with self.assertRaisesRegex(opmill.FailedPrecondition, "copied.onnx has changed since the model was made"):
+            self.outputs(d, copy)["y"].compute()
+
+    def test_refusals(self):
+        d = da.from_array(self.x, chunks=7)
+        for array, kind, sentence in (
+                (self.x, TypeError, "made got no array of Dask; da.asarray"),
+                (d.astype(np.float64), opmill.InvalidArgument, "The input x of made is float32, not float64."),
+                (d[:, :5], opmill.InvalidArgument, r"has the shape \(-1, 6\), not \(-1, 5\)"),
+                (d[0], opmill.InvalidArgument, r"has the shape \(-1, 6\), not \(6,\)"),
+                (d[0, 0], opmill.InvalidArgument, "which has no rows"),
+                (da.ma.masked_greater(d, 5), opmill.InvalidArgument, "masked")):
+            with self.subTest(sentence), self.assertRaisesRegex(kind, sentence):
+                self.outputs(array)
+        with self.assertRaisesRegex(TypeError, "made got no input 'shape'"):
+            od.map_blocks(self.made, d, self.offset)
+        with self.assertRaisesRegex(ValueError, "The output y of made has 1 rows for a block of"):
+            od.map_blocks(self.made, d, self.offset, shape=[1, -1])["y"].compute()
 
 
 class Failures(unittest.TestCase):

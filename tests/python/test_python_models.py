@@ -99,7 +99,7 @@ class Models(unittest.TestCase):
         self.refused(TypeError, "made got the input 'x' twice.", x, offset, shape, x=x)
         self.refused(TypeError, "made has no input 'ofset'; did you mean 'offset'?", x, ofset=offset)
         self.refused(TypeError, "made has no input 'zz'; it takes x, offset, shape, timeout, priority, "
-                                "progress.", x, zz=1)
+                                "progress, keep.", x, zz=1)
         self.refused(TypeError, "timeout is 'soon'; it must be a number of seconds.", **feeds,
                      timeout="soon")
 

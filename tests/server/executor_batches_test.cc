@@ -23,23 +23,31 @@ class ExecutorBatchesTest : public ExecutorTest {
     ExecutorTest::SetUp();
     const std::string text =
         TensorText("input", "x") + onnx::NodeText("Relu", "x", "y") + TensorText("output", "y");
-    model_ = *onnx::Model::Make(*onnx::ReadModel(onnx::ModelBytes(text)));
+    graph_ = *onnx::Model::Make(*onnx::ReadModel(onnx::ModelBytes(text)));
+    const auto model = MakeGraphModel("relu", "1", graph_);
+    model->max_batch_size = 8;
+    model->batching = BatchOptions{.max_rows = 8};
+    model_ = model;
     for (const uint32_t rows : {1, 2, 4}) {
       ASSERT_TRUE(cache_->Get(*ProgramFor(rows)).ok());
     }
   }
 
+  static onnx::InputBindings SizesOf(uint32_t rows) { return {.sizes = {{"x", {rows, 2}}}}; }
+
   std::shared_ptr<const Program> ProgramFor(uint32_t rows) const {
-    auto made = *model_->ProgramFor({.sizes = {{"x", {rows, 2}}}});
+    auto made = *graph_->ProgramFor(SizesOf(rows));
     const Program* const program = &made->program;
     return {std::move(made), program};
   }
 
-  std::shared_ptr<Execution> BeginRow(Caller& caller) {
+  std::shared_ptr<Execution> BeginRow(Caller& caller,
+                                      absl::Time deadline = absl::InfiniteFuture()) {
     ExecutionRequest request = {.origin = {.rpc = "Test", .peer = "test", .execution_id = 1},
                                 .program = ProgramFor(1),
-                                .batch = std::make_shared<const BatchSpec>(
-                                    BatchSpec{model_, {.sizes = {{"x", {1, 2}}}}, {.max_rows = 8}}),
+                                .model = std::make_shared<const RequestedModel>(
+                                    RequestedModel{model_, *graph_->ProgramFor(SizesOf(1))}),
+                                .deadline = deadline,
                                 .on_ready = [&caller](const std::shared_ptr<Execution>& execution) {
                                   caller.status = execution->status();
                                   ++caller.ready;
@@ -69,7 +77,8 @@ class ExecutorBatchesTest : public ExecutorTest {
     ExpectIdle();
   }
 
-  std::shared_ptr<const onnx::Model> model_;
+  std::shared_ptr<const onnx::Model> graph_;
+  std::shared_ptr<const Model> model_;
   std::vector<Caller> callers_;
   std::vector<std::shared_ptr<Execution>> executions_;
 };
@@ -114,6 +123,20 @@ TEST_F(ExecutorBatchesTest, OneThatEndsLeavesTheOthers) {
   EXPECT_TRUE(absl::IsCancelled(callers_[2].status));
   EXPECT_TRUE(absl::IsCancelled(callers_[3].status));
   ExpectDone({0, 1, 4});
+}
+
+TEST_F(ExecutorBatchesTest, OneWhoseDeadlinePassesLeavesTheOthers) {
+  BeginRows(2);
+  Caller late;
+  const auto execution = BeginRow(late, SteadyNow() + absl::Milliseconds(20));
+  WaitUntil([&late] { return late.ready == 1; });
+  EXPECT_TRUE(absl::IsDeadlineExceeded(late.status)) << late.status;
+  EndFirstTwo();
+  GatedDevice::PendingRun run = device_.Take();
+  EXPECT_EQ(run.bindings.inputs[0].size_bytes, 2 * 2 * sizeof(float));
+  run.done(RunStatistics{.batch_size = 1});
+  run = {};
+  ExpectDone({0, 1, 2, 3});
 }
 
 TEST_F(ExecutorBatchesTest, ARunThatNobodyWaitsForIsAbandoned) {

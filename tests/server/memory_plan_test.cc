@@ -31,11 +31,13 @@ TEST(MemoryPlan, PartsAddUpOnAnyMachine) {
     EXPECT_EQ(plan->limit_bytes, host / 4 * 3);
     EXPECT_EQ(limits.memory_limit, plan->limit_bytes);
     EXPECT_EQ(plan->process_bytes + plan->kernel_bytes + plan->operator_bytes + plan->model_bytes +
-                  plan->transport_bytes + plan->buffer_bytes,
+                  plan->resident_tensor_bytes + plan->transport_bytes + plan->buffer_bytes,
               plan->limit_bytes);
     EXPECT_GE(plan->live_kernels(), 32u);
     EXPECT_EQ(limits.max_inline_model_bytes, plan->model_bytes);
     EXPECT_EQ(plan->model_bytes, std::min(host / 64 * 3, kGibibyte));
+    EXPECT_EQ(limits.max_resident_tensor_bytes, plan->resident_tensor_bytes);
+    EXPECT_EQ(plan->resident_tensor_bytes, host / 32 * 3);
     EXPECT_GE(plan->transport_bytes, 2 * limits.max_message_bytes);
     EXPECT_EQ(limits.max_bytes_in_flight, plan->buffer_bytes / 2);
     EXPECT_EQ(limits.max_scratch_bytes, plan->buffer_bytes / 4);
@@ -43,12 +45,12 @@ TEST(MemoryPlan, PartsAddUpOnAnyMachine) {
 }
 
 TEST(MemoryPlan, AGivenLimitAppliesAndTheOtherGetsTheRest) {
-  Limits tensors = {.memory_limit = 2 * kGibibyte, .max_bytes_in_flight = 800 * kMebibyte};
+  Limits tensors = {.memory_limit = 2 * kGibibyte, .max_bytes_in_flight = 600 * kMebibyte};
   const auto plan = DivideMemory(kGibibyte, false, tensors);
   ASSERT_TRUE(plan.ok()) << plan.status();
   const uint64_t usable = plan->buffer_bytes - plan->buffer_bytes / 4;
-  EXPECT_EQ(tensors.max_bytes_in_flight, 800 * kMebibyte);
-  EXPECT_EQ(tensors.max_scratch_bytes, usable - 800 * kMebibyte);
+  EXPECT_EQ(tensors.max_bytes_in_flight, 600 * kMebibyte);
+  EXPECT_EQ(tensors.max_scratch_bytes, usable - 600 * kMebibyte);
   Limits scratch = {.memory_limit = 2 * kGibibyte, .max_scratch_bytes = 100 * kMebibyte};
   ASSERT_TRUE(DivideMemory(kGibibyte, false, scratch).ok());
   EXPECT_EQ(scratch.max_bytes_in_flight, usable - 100 * kMebibyte);
@@ -92,6 +94,15 @@ TEST(MemoryPlan, RefusesModelsBeyondTheirLimits) {
   EXPECT_EQ(Refusal({.max_total_model_bytes = kGibibyte, .max_inline_model_bytes = 2 * kGibibyte}),
             "--max_inline_model_bytes is 2GiB; it must be at most the --max_total_model_bytes of "
             "1GiB.");
+}
+
+TEST(MemoryPlan, ResidentTensorsTakeWhatTheirLimitSays) {
+  Limits limits = {.max_resident_tensor_bytes = 3 * kGibibyte};
+  EXPECT_EQ(DivideMemory(64 * kGibibyte, false, limits)->resident_tensor_bytes, 3 * kGibibyte);
+  EXPECT_EQ(Refusal({.memory_limit = kGibibyte, .max_resident_tensor_bytes = 2 * kGibibyte}),
+            "--max_resident_tensor_bytes is 2GiB; it must be below the --memory_limit of 1GiB.");
+  EXPECT_THAT(Refusal({.memory_limit = kGibibyte, .max_resident_tensor_bytes = 900 * kMebibyte}),
+              HasSubstr("for models, 900MiB for tensors that stay, 192MiB for messages"));
 }
 
 TEST(MemoryPlan, RefusesALimitSmallerThanItsParts) {

@@ -3,6 +3,7 @@
 #define OPMILL_KERNELS_OPERATORS_MATRIX_PRODUCT_CUT_H_
 
 #include <cstdint>
+#include <optional>
 
 #include "kernels/operators/matrix/image_lines.h"
 #include "kernels/operators/matrix/matrix_kernels.h"
@@ -23,8 +24,9 @@ struct BatchPlace {
 };
 
 uint64_t CopiesOf(const ProductWork& work, ProductTensor tensor);  // that differ
-// Element `index` of the batches, or of those dimensions along which A changes.
-BatchPlace PlaceOf(const ProductWork& work, uint64_t index, bool of_copies);
+// Element `index` of the batches, or of those dimensions along which this tensor changes.
+BatchPlace PlaceOf(const ProductWork& work, uint64_t index,
+                   std::optional<ProductTensor> copies_of = std::nullopt);
 
 enum class ProductMethod {
   kPanels,

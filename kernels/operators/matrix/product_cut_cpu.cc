@@ -148,13 +148,14 @@ uint64_t CopiesOf(const ProductWork& work, ProductTensor tensor) {
   return count;
 }
 
-BatchPlace PlaceOf(const ProductWork& work, uint64_t index, bool of_copies) {
+BatchPlace PlaceOf(const ProductWork& work, uint64_t index,
+                   std::optional<ProductTensor> copies_of) {
   BatchPlace place;
   uint64_t copies = 1;
   uint64_t b_copies = 1;
   for (size_t d = work.batches.size(); d-- > 0;) {
     const auto& dim = work.batches[d];
-    if (of_copies && dim.strides[kProductA] == 0) continue;
+    if (copies_of.has_value() && dim.strides[*copies_of] == 0) continue;
     const uint64_t at = index % dim.size;
     index /= dim.size;
     Advance(place.offsets, dim, at);

@@ -78,7 +78,7 @@ class ProductPart {
   void KeepA(const std::byte* bytes);
   void KeepB(const std::byte* bytes);
   template <typename Pack>
-  void ForEachCopy(uint64_t BatchPlace::*copy, const Pack& pack) const;
+  void ForEachCopy(ProductTensor tensor, const Pack& pack) const;
   std::unique_ptr<float[]> Allocate(uint64_t copies, uint64_t floats);
   uint64_t AFloats() const;
   uint64_t PaddedColumns() const;

@@ -49,7 +49,7 @@ std::pair<uint64_t, uint64_t> ProductPart::BatchesOf(uint64_t index) const {
 void ProductPart::RunPack(uint64_t index, const RunBuffers& buffers) const {
   const uint64_t parts = CeilDiv(work_.rows, cut_.pack_rows);
   const uint64_t row = index % parts * cut_.pack_rows;
-  PackA({.batch = PlaceOf(work_, index / parts, /*of_copies=*/true),
+  PackA({.batch = PlaceOf(work_, index / parts, kProductA),
          .row = row,
          .rows = std::min(cut_.pack_rows, work_.rows - row)},
         buffers);
@@ -124,7 +124,7 @@ void ProductPart::KeepA(const std::byte* bytes) {
   RunBuffers buffers;
   buffers.inputs[work_.a.input] = bytes;
   kept_a_ = Allocate(CopiesOf(work_, kProductA), AFloats());
-  ForEachCopy(&BatchPlace::copy, [&](const ProductTask& task) {
+  ForEachCopy(kProductA, [&](const ProductTask& task) {
     if (cut_.method == ProductMethod::kWindow) {
       WriteWeights(task, buffers, PackedA(task, buffers));
     } else {
@@ -138,7 +138,7 @@ void ProductPart::KeepB(const std::byte* bytes) {
   buffers.inputs[work_.b.input] = bytes;
   kept_b_ = Allocate(CopiesOf(work_, kProductB), work_.depth * PaddedColumns());
   std::vector<float> row(work_.columns);
-  ForEachCopy(&BatchPlace::b_copy, [&](const ProductTask& task) {
+  ForEachCopy(kProductB, [&](const ProductTask& task) {
     for (uint64_t k0 = 0; k0 < work_.depth; k0 += cut_.block_depth) {
       const uint64_t depth = std::min(cut_.block_depth, work_.depth - k0);
       PackB(task, buffers, 0, work_.columns, k0, depth, row.data(),
@@ -149,14 +149,9 @@ void ProductPart::KeepB(const std::byte* bytes) {
 
 // Calls pack(task) for a task with each different A, or B.
 template <typename Pack>
-void ProductPart::ForEachCopy(uint64_t BatchPlace::*copy, const Pack& pack) const {
-  ProductTask task = {.rows = work_.rows, .columns = work_.columns};
-  uint64_t next = 0;
-  for (uint64_t batch = 0; batch < CountOf(work_.batches); ++batch) {
-    task.batch = PlaceOf(work_, batch, /*of_copies=*/false);
-    if (task.batch.*copy < next) continue;
-    next = task.batch.*copy + 1;
-    pack(task);
+void ProductPart::ForEachCopy(ProductTensor tensor, const Pack& pack) const {
+  for (uint64_t copy = 0; copy < CopiesOf(work_, tensor); ++copy) {
+    pack({.batch = PlaceOf(work_, copy, tensor), .rows = work_.rows, .columns = work_.columns});
   }
 }
 

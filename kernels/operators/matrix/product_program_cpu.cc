@@ -92,7 +92,7 @@ class ProductProgram : public CpuProgram {
     const auto [first, end] = part.BatchesOf(index);
     FollowedRange followed(follower_.get(), buffers);
     for (uint64_t batch = first; batch < end; ++batch) {
-      task.batch = PlaceOf(part.work(), batch, /*of_copies=*/false);
+      task.batch = PlaceOf(part.work(), batch);
       RunProduct(part, task, buffers);
       if (follower_ != nullptr) AddRows(part, task, followed);
     }

@@ -15,6 +15,7 @@ from ._execution import Execution
 from ._messages import CompiledOperator, ExecutionStatistics, ServerInfo, Statistics
 from ._models import ModelInfo, ModelTensor, ServedModel
 from ._operators import AxisDirection, ReduceFunction, TopK
+from ._resident import ResidentTensor
 from ._shared_memory import shared_empty
 from .client import Client, Model, connect
 from .errors import (Cancelled, DeadlineExceeded, FailedPrecondition, Internal, InvalidArgument,
@@ -27,6 +28,6 @@ __all__ = [
     "AxisDirection", "Cancelled", "Client", "CompiledOperator", "DeadlineExceeded", "Execution",
     "ExecutionStatistics", "FailedPrecondition", "Internal", "InvalidArgument", "Model",
     "ModelInfo", "ModelTensor", "NotFound", "OpMillError", "PermissionDenied", "ReduceFunction",
-    "ResourceExhausted", "ServedModel", "ServerInfo", "Statistics", "Tls", "TopK", "Unauthenticated",
+    "ResidentTensor", "ResourceExhausted", "ServedModel", "ServerInfo", "Statistics", "Tls", "TopK", "Unauthenticated",
     "Unavailable", "Unimplemented", "aio", "connect", "shared_empty",
 ]

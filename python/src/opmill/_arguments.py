@@ -34,13 +34,15 @@ class Options(TypedDict, total=False):
     DirectML's, such as "5.0". Of a caller's executions that wait for the device, the one with the
     greatest `priority` runs first. `cast` is a type to which inputs are converted. `progress` is
     called with the number of input bytes that were sent, and with their total; a thread of gRPC may
-    call it. True shows a progress bar, if tqdm is installed."""
+    call it. True shows a progress bar, if tqdm is installed. `keep` is the name under which the result
+    stays on the server, or one for each of several: the call returns a ResidentTensor in its place."""
 
     timeout: float | None
     feature_level: str | None
     priority: int
     cast: DTypeLike | None
     progress: Union[Progress, bool, None]
+    keep: Any
 
 
 def _check_seconds(name: str, value: Any) -> None:

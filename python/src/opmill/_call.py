@@ -16,7 +16,8 @@ from ._contract import OPERATORS, Choices, Message, OperatorDesc
 from ._element_types import ElementTypes, convert, data_type
 from ._model_files import ModelFile
 from ._names import FUNCTION_ALIASES
-from ._tensors import Tensor, arrays_of, tensor_of
+from ._resident import Keep, ResidentTensor, Write, writes_of
+from ._tensors import Tensor, arrays_of, resident_tensor_of, tensor_of
 from .errors import InvalidArgument
 
 Array = NDArray[Any]
@@ -41,6 +42,9 @@ class Call:
     def prepare(self, types: ElementTypes, cast: DTypeLike | None) -> Prepared:
         return _prepare(self, types, cast)
 
+    def writes(self, keep: Keep | Write | None) -> dict[int, Write]:
+        return writes_of(keep, ())
+
     def result_of(self, execution: Any) -> Any:
         return self.result(*execution.outputs)
 
@@ -54,13 +58,14 @@ class Prepared:
     values: int = 0  # the number of inputs behind `tensors` that are part of `desc`
     file: ModelFile | None = None  # of a model that the server may not have
 
-    def finish(self, outputs: list[Array]) -> tuple[Array, ...]:
-        return tuple(output.squeeze(self.dropped_axes) for output in outputs)
+    def finish(self, outputs: list[Array | ResidentTensor]) -> tuple[Any, ...]:
+        return tuple(output if isinstance(output, ResidentTensor)
+                     else output.squeeze(self.dropped_axes) for output in outputs)
 
 
-def truth(array: Array) -> Array:
-    """Truth values of the contract, 0 and 1, as those of NumPy."""
-    return array.astype(np.bool_)
+def truth(array: Any) -> Any:
+    """Truth values of the contract, 0 and 1, as those of NumPy. They stay on the server as they are."""
+    return array if isinstance(array, ResidentTensor) else array.astype(np.bool_)
 
 
 def pair(first: Array, second: Array) -> tuple[Array, Array]:
@@ -99,7 +104,7 @@ def _prepare(call: Call, types: ElementTypes, cast: DTypeLike | None) -> Prepare
     function = getattr(message, "function", 0)
     targets = [types.target(array.dtype, name, function, cast, path)
                for array, path in zip(arrays, paths)]
-    tensors = [tensor_of(convert(*each)) for each in zip(arrays, targets, paths)]
+    tensors = _tensors_of(call.inputs, arrays, targets, paths)
     for input_name, tensor in zip(input_names, tensors):
         getattr(message, input_name).CopyFrom(tensor.desc)
     if call.index_dtype is not None:
@@ -128,7 +133,7 @@ def _prepare_named(call: Call, types: ElementTypes, cast: DTypeLike | None) -> P
     targets = [np.dtype(np.uint8) if array.dtype == np.bool_ and takes_truths
                else types.target(array.dtype, call.operator, 0, cast, each)
                for array, each in zip(arrays, paths)]
-    tensors = [tensor_of(convert(*each)) for each in zip(arrays, targets, paths)]
+    tensors = _tensors_of(call.inputs, arrays, targets, paths)
     message.inputs.extend(tensor.desc for tensor in tensors)
     for attribute, value in call.attributes.items():
         if attribute == "axis":
@@ -140,6 +145,13 @@ def _prepare_named(call: Call, types: ElementTypes, cast: DTypeLike | None) -> P
         message.outputs.add(data_type=data_type(call.output_dtype, f"{path}.outputs[0]"),
                             sizes=arrays[0].shape)
     return Prepared(desc, tensors, ())
+
+
+def _tensors_of(inputs: Sequence[ArrayLike], arrays: Sequence[Array],
+                targets: Sequence[np.dtype[Any]], paths: Sequence[str]) -> list[Tensor]:
+    return [resident_tensor_of(given, array.shape, path, target)
+            if isinstance(given, ResidentTensor) else tensor_of(convert(array, target, path))
+            for given, array, target, path in zip(inputs, arrays, targets, paths)]
 
 
 def _set_named(message: Message, name: str, value: Any) -> None:

@@ -68,6 +68,7 @@ ExecuteStreamResponse = message("opmill.v1.ExecuteStreamResponse")
 CompileOperatorRequest = message("opmill.v1.CompileOperatorRequest")
 ModelDesc = message("opmill.v1.ModelDesc")
 DescribeModelRequest = message("opmill.v1.DescribeModelRequest")
+ListModelsRequest = message("opmill.v1.ListModelsRequest")
 SharedMemoryRange = message("opmill.v1.SharedMemoryRange")
 TensorChunk = message("opmill.v1.TensorChunk")
 Status = message("google.rpc.Status")
@@ -77,6 +78,7 @@ RetryInfo = message("google.rpc.RetryInfo")
 
 DATA_TYPES = choices("opmill.v1.DataType")
 REDUCE_FUNCTIONS = choices("opmill.v1.ReduceFunction")
+KINDS_OF_WRITE = choices("opmill.v1.ResidentOutput.Kind")
 FEATURE_LEVELS = choices("opmill.v1.FeatureLevel")
 
 # The message of each operator that has one of its own, by the field of OperatorDesc.

@@ -3,15 +3,19 @@ responses."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
+
+import numpy as np
 
 from . import _messages
 from ._call import Array, Prepared, truth
-from ._contract import (FEATURE_LEVELS, CompileOperatorRequest, ExecuteRequest, ExecuteResponse,
+from ._contract import (DATA_TYPES, FEATURE_LEVELS, CompileOperatorRequest, ExecuteRequest, ExecuteResponse,
                         ExecuteStreamRequest, ExecuteStreamResponse, Message, SharedMemoryRange)
 from ._convert import to_dataclass
+from ._resident import ResidentTensor, Write
 from ._shared_memory import Segment
 from ._tensors import empty_output, writable_bytes
 from ._wire import Buffer, chunk_parts, field_head, join, split
@@ -35,19 +39,28 @@ class Execution:
 class Request:
     """The requests of an execution. Each attempt encodes them again."""
 
-    def __init__(self, prepared: Prepared, feature_level: str | None,
-                 max_message_bytes: int, priority: int = 0) -> None:
+    def __init__(self, prepared: Prepared, feature_level: str | None, max_message_bytes: int,
+                 priority: int = 0, writes: Mapping[int, Write] = MappingProxyType({})) -> None:
         self._prepared = prepared
-        self.inputs = [tensor.data for tensor in prepared.tensors]
+        self._writes = writes
+        resident = [{"input": i, "name": tensor.resident}
+                    for i, tensor in enumerate(prepared.tensors) if tensor.resident]
+        self._positions = [i for i, tensor in enumerate(prepared.tensors) if not tensor.resident]
+        self.inputs = [prepared.tensors[i].data for i in self._positions]
+        self.may_share_memory = not resident and not writes
+        # Rows that an attempt has appended before its answer was lost would be appended again.
+        appends = any(write.kind == "append" for write in writes.values())
+        self.max_attempts = 1 if appends else None
         self._fields = {prepared.field: prepared.desc, **_level(feature_level)}
-        self._priority = _priority(priority)
+        self._others = {"resident_inputs": resident, **_priority(priority), "resident_outputs": [
+            write.message(output) for output, write in sorted(writes.items())]}
         self._failure: BaseException | None = None
         self.total_bytes = sum(map(len, self.inputs))
         room = max(max_message_bytes - _MAX_HEADER_BYTES, 1024)
         self._max_message_bytes = max_message_bytes
         self._chunk_bytes = min(CHUNK_BYTES, room)
         self._sends_file = False
-        file_bytes = len(prepared.file.bytes) if prepared.file else 0
+        file_bytes = prepared.file.size if prepared.file else 0
         self.is_small = (self.total_bytes <= self._chunk_bytes
                          and self.total_bytes + file_bytes <= room)
 
@@ -64,11 +77,11 @@ class Request:
 
     def _file(self) -> dict[str, bytes]:
         file = self._prepared.file
-        return {"model_file": file.bytes} if file and self._sends_file else {}
+        return {"model_file": file.read()} if file and self._sends_file else {}
 
     def message(self) -> bytes:
         """The one request of Execute."""
-        request = ExecuteRequest(**self._fields, **self._priority, **self._file())
+        request = ExecuteRequest(**self._fields, **self._others, **self._file())
         parts: list[Buffer] = [request.SerializeToString()]
         for data in self.inputs:
             parts += [field_head(len(data)), data]
@@ -78,7 +91,7 @@ class Request:
         """For Execute, with the inputs in shared memory; the outputs too, if `target` is given."""
         outputs = target.ranges if target else ()
         values = [SharedMemoryRange()] * self._prepared.values
-        request = ExecuteRequest(**self._fields, **self._priority, **self._file(),
+        request = ExecuteRequest(**self._fields, **self._others, **self._file(),
                                  shared_inputs=[*sources, *values], shared_outputs=outputs)
         message: bytes = request.SerializeToString()
         return message
@@ -87,13 +100,13 @@ class Request:
         """The requests of ExecuteStream. gRPC takes one after the other; `sent` is called with the
         number of bytes taken so far. `raise_failure` raises the exception of `sent`, which gRPC
         would drop."""
-        begin = {**self._fields, **self._priority}
+        begin = {**self._fields, **self._others}
         head = ExecuteStreamRequest(execution_id=1, begin=begin, **self._file()).SerializeToString()
         if self._sends_file:
             yield head
             head = ExecuteStreamRequest(execution_id=1).SerializeToString()
         taken = 0
-        for index, data in enumerate(self.inputs):
+        for index, data in zip(self._positions, self.inputs):
             for offset in range(0, len(data), self._chunk_bytes):
                 chunk = data[offset:offset + self._chunk_bytes]
                 yield join((head, *chunk_parts(index, offset, chunk)))
@@ -110,7 +123,7 @@ class Request:
             raise self._failure
 
     def finish(self, receiver: Receiver) -> Execution:
-        return receiver.finish(self._prepared)
+        return receiver.finish(self._prepared, self._writes)
 
     def compile_message(self) -> Message:
         return CompileOperatorRequest(**self._fields, **self._file())
@@ -136,6 +149,12 @@ def _priority(priority: int) -> dict[str, int]:
         raise InvalidArgument(f"priority ({priority}) is not in the range of INT32.",
                               field="priority")
     return {"priority": priority} if priority else {}
+
+
+def _kept(write: Write, desc: Message, generation: int) -> ResidentTensor:
+    shape = tuple(desc.sizes)
+    return ResidentTensor(write.name, np.dtype(DATA_TYPES.name(desc.data_type)), shape, generation,
+                          write.capacity or (shape[0] if shape else 1))
 
 
 class Receiver:
@@ -174,18 +193,25 @@ class Receiver:
         if self._segment:
             self._outputs = self._segment.arrays(started.outputs)
             return
-        self._outputs = [empty_output(desc) for desc in started.outputs]
+        # Those that stay on the server have no bytes here.
+        self._outputs = [empty_output(desc) if size else np.empty(0)
+                         for desc, size in zip(started.outputs, started.output_bytes)]
         self._targets = [writable_bytes(output) for output in self._outputs]
         self._received = [0] * len(self._outputs)
 
-    def finish(self, prepared: Prepared) -> Execution:
+    def finish(self, prepared: Prepared, writes: Mapping[int, Write]) -> Execution:
         complete = self._received == [len(target) for target in self._targets]
         if (self._statistics is None or self._started is None or self._outputs is None
                 or not complete):
             raise Internal("The server ended an answer before its last byte.")
+        kept = dict(zip(sorted(writes), self._statistics.generations))
+        outputs: list[Array | ResidentTensor] = [
+            _kept(writes[i], self._started.outputs[i], kept[i]) if i in kept else array
+            for i, array in enumerate(self._outputs)]
         named = self._started.model_outputs
-        outputs = [truth(array) if output.is_bool else array
-                   for array, output in zip(self._outputs, named)] if named else self._outputs
+        if named:
+            outputs = [truth(each) if output.is_bool else each
+                       for each, output in zip(outputs, named)]
         return Execution(prepared.finish(outputs),
                          to_dataclass(self._statistics, _messages.ExecutionStatistics),
                          tuple(output.name for output in named))

@@ -100,6 +100,10 @@ class ServerLimits:
     max_inline_model_bytes: int
     # 0: none is accepted
     max_inline_models: int
+    # of all tensors that stay; 0: none is accepted
+    max_resident_tensor_bytes: int
+    # of a token or certificate; 0: no limit
+    max_resident_tensor_bytes_per_owner: int
     # of each caller; absent: only its fair share
     caller_limits: CallerLimits
 
@@ -247,6 +251,19 @@ class InlineModelStatistics:
 
 
 @dataclass(frozen=True)
+class ResidentStatistics:
+    """The tensors that stay on the server, of all callers."""
+
+    tensors: int
+    # with those of earlier states that executions still read
+    bytes: int
+    # whose lease has ended
+    expired: int
+    # with the device
+    lost: int
+
+
+@dataclass(frozen=True)
 class Statistics:
     """The contract's GetStatisticsResponse."""
 
@@ -264,6 +281,7 @@ class Statistics:
     # named by the first digits of their SHA-256.
     models: tuple[ModelStatistics, ...]
     inline_models: InlineModelStatistics
+    resident: ResidentStatistics
     # that all models take: their graphs, and the constants of programs
     model_bytes: int
 
@@ -333,6 +351,8 @@ class ExecutionStatistics:
     was_cached: bool
     # executions in the same submission to the device
     batch_size: int
+    # of the tensors that resident_outputs have written
+    generations: tuple[int, ...]
 
 
 MESSAGES = {
@@ -348,6 +368,7 @@ MESSAGES = {
     "opmill.v1.CallerStatistics": CallerStatistics,
     "opmill.v1.ModelStatistics": ModelStatistics,
     "opmill.v1.InlineModelStatistics": InlineModelStatistics,
+    "opmill.v1.ResidentStatistics": ResidentStatistics,
     "opmill.v1.GetStatisticsResponse": Statistics,
     "opmill.v1.TensorDesc": TensorDesc,
     "opmill.v1.ModelTensor": ModelTensor,

@@ -15,13 +15,14 @@ from ._contract import DATA_TYPES, Message, ModelDesc
 from ._element_types import ElementTypes, convert, may_cast
 from ._execution import Execution
 from ._model_files import ModelFile
-from ._tensors import Tensor, array_of, tensor_of
+from ._resident import Keep, ResidentTensor, Write, writes_of
+from ._tensors import Tensor, array_of, resident_tensor_of, tensor_of
 from .errors import InvalidArgument, NotFound
 
 Array = NDArray[Any]
 ResultT = TypeVar("ResultT")
 
-_OPTIONS = ("timeout", "priority", "progress")
+_OPTIONS = ("timeout", "priority", "progress", "keep")
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,19 @@ def _tensor_of(message: Message) -> ModelTensor:
     return ModelTensor(message.name, dtype, tuple(message.sizes), message.needs_value)
 
 
+def check_input(info: ModelInfo, expected: ModelTensor, dtype: np.dtype[Any],
+                shape: tuple[int, ...], path: str) -> None:
+    """Raises InvalidArgument if the model does not take such an array."""
+    subject = f"The input {expected.name} of {info.name}"
+    if dtype.name != expected.dtype.name:
+        raise InvalidArgument(f"{subject} is {expected.dtype}, not {dtype.name}. Convert the array "
+                              "with astype.", field=f"{path}.data_type")
+    if len(shape) != len(expected.shape) or any(
+            takes not in (-1, size) for takes, size in zip(expected.shape, shape)):
+        raise InvalidArgument(f"{subject} has the shape {expected.shape}, not {shape}.",
+                              field=f"{path}.sizes")
+
+
 def find(infos: Iterable[ModelInfo], name: str, version: str) -> ModelInfo:
     """The model of this name, and of this version; of the newest that is served if it is empty.
     Raises NotFound."""
@@ -96,7 +110,8 @@ class ServedModel(Generic[ResultT]):
         m = c.model("made")
         y = m(x, offset=o)["y"]
 
-    `timeout`, `priority` and `progress` are those of all calls."""
+    `timeout`, `priority`, `progress` and `keep` are those of all calls. `keep` may give names by those
+    of the outputs: m(x, keep={"y": "hidden"})."""
 
     def __init__(self, info: ModelInfo, version: str, run: Callable[[Any, Options], ResultT],
                  file: ModelFile | None = None) -> None:
@@ -128,20 +143,22 @@ class ServedModel(Generic[ResultT]):
         return f"<opmill.Model {self.name}{version}: {takes} -> {gives}>"
 
     def __call__(self, /, *inputs: ArrayLike, **named: Any) -> ResultT:
-        # An input that is named like an option is the input.
-        names = [tensor.name for tensor in self.inputs]
-        options = {name: named.pop(name) for name in _OPTIONS if name in named and name not in names}
-        check_options(options)
-        call = ModelCall(self._info, self._version, self._bind(names, inputs, named), self._file)
-        return self._run(call, cast(Options, options))
+        bound, options = self._bind(inputs, named)
+        return self._run(ModelCall(self._info, self._version, bound, self._file), options)
 
-    def _bind(self, names: list[str], inputs: Sequence[ArrayLike],
-              named: Mapping[str, ArrayLike]) -> dict[str, ArrayLike]:
+    def _bind(self, inputs: Sequence[Any],
+              named: Mapping[str, Any]) -> tuple[dict[str, Any], Options]:
+        """The inputs by name, and the options. An input that is named like an option is the input."""
+        names = [tensor.name for tensor in self.inputs]
+        options = {name: value for name, value in named.items() if name in _OPTIONS and name not in names}
+        check_options(options)
         takes = f"it takes {', '.join(names)}" if names else "it takes no inputs"
         if len(inputs) > len(names):
             raise TypeError(f"{self.name} got {len(inputs)} inputs; {takes}.")
         bound = dict(zip(names, inputs))
         for name, value in named.items():
+            if name in options:
+                continue
             if name in bound:
                 raise TypeError(f"{self.name} got the input '{name}' twice.")
             if name not in names:
@@ -151,7 +168,7 @@ class ServedModel(Generic[ResultT]):
         for name in names:
             if name not in bound:
                 raise TypeError(f"{self.name} got no input '{name}'; {takes}.")
-        return bound
+        return bound, cast(Options, options)
 
 
 @dataclass(frozen=True)
@@ -172,11 +189,17 @@ class ModelCall:
             tensor = self._tensor(expected, self.inputs[expected.name], path)
             entry = desc.inputs.add(name=expected.name, tensor=tensor.desc)
             if expected.needs_value:
+                if tensor.resident:
+                    raise InvalidArgument(f"The elements of the input {expected.name} decide what is "
+                                          "computed; it has to be an array.", field=path)
                 entry.value = bytes(tensor.data)
             else:
                 tensors.append(tensor)
         return Prepared(desc, tensors, (), field="model",
                         values=len(desc.inputs) - len(tensors), file=self.file)
+
+    def writes(self, keep: Keep | Write | None) -> dict[int, Write]:
+        return writes_of(keep, [output.name for output in self.info.outputs])
 
     def result_of(self, execution: Execution) -> dict[str, Array]:
         return dict(zip(execution.names, execution.outputs))
@@ -184,20 +207,19 @@ class ModelCall:
     def _tensor(self, expected: ModelTensor, value: ArrayLike, path: str) -> Tensor:
         """Numbers and lists take the type of the input; arrays must have it."""
         array = array_of(value, path)
-        subject = f"The input {expected.name} of {self.info.name}"
-        is_array = isinstance(value, (np.ndarray, np.generic)) or hasattr(value, "__array__")
+        is_array = (isinstance(value, (np.ndarray, np.generic, ResidentTensor))
+                    or hasattr(value, "__array__"))
         if not is_array and may_cast(array.dtype, expected.dtype.name):
             array = convert(array, expected.dtype, path)
-        if array.dtype.name != expected.dtype.name:
-            raise InvalidArgument(f"{subject} is {expected.dtype}, not {array.dtype.name}. Convert "
-                                  "the array with astype.", field=f"{path}.data_type")
-        if len(array.shape) != len(expected.shape) or any(
-                takes not in (-1, size) for takes, size in zip(expected.shape, array.shape)):
-            raise InvalidArgument(f"{subject} has the shape {expected.shape}, not {array.shape}.",
-                                  field=f"{path}.sizes")
+        is_truth = isinstance(value, ResidentTensor) and expected.dtype == np.bool_
+        dtype = np.dtype(np.bool_) if is_truth and array.dtype == np.uint8 else array.dtype
+        check_input(self.info, expected, dtype, array.shape, path)
         if 0 in array.shape:
-            raise InvalidArgument(f"{subject} has no elements: its shape is {array.shape}.",
+            raise InvalidArgument(f"The input {expected.name} of {self.info.name} has no elements: "
+                                  f"its shape is {array.shape}.",
                                   field=f"{path}.sizes[{array.shape.index(0)}]")
+        if isinstance(value, ResidentTensor):
+            return resident_tensor_of(value, value.shape, path)
         if not array.flags.c_contiguous:
             array = array.copy(order="C")
         return tensor_of(array.view(np.uint8) if array.dtype == np.bool_ else array)

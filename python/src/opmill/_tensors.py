@@ -12,6 +12,7 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import ArrayLike, NDArray
 
 from ._contract import DATA_TYPES, Message, TensorDesc
+from ._resident import ResidentTensor
 from .errors import InvalidArgument
 
 Array = NDArray[Any]
@@ -26,6 +27,21 @@ _MAX_STRIDE = 2**32 - 1
 class Tensor:
     desc: Message
     data: memoryview  # a view of the array, if possible
+    resident: str | None = None  # the name of the tensor that the server has
+
+
+def resident_tensor_of(tensor: ResidentTensor, shape: tuple[int, ...], path: str,
+                       dtype: np.dtype[Any] | None = None) -> Tensor:
+    """Broadcast to `shape`. Its elements stay as they are, so it must have the type `dtype`."""
+    if dtype is not None and dtype != tensor.dtype:
+        raise InvalidArgument(f"The tensor {tensor.name} is {tensor.dtype}, and stays so on the "
+                              f"server; {dtype} is needed here.", field=f"{path}.data_type")
+    steps = np.cumprod([1, *tensor.shape[:0:-1]])[::-1]  # of the packed tensor
+    strides = [0] * (len(shape) - len(tensor.shape)) + [
+        int(step) if size > 1 else 0 for size, step in zip(tensor.shape, steps)]
+    desc = TensorDesc(data_type=DATA_TYPES.numbers[tensor.dtype.name], sizes=shape,
+                      strides=() if shape == tensor.shape else strides)
+    return Tensor(desc, memoryview(b""), tensor.name)
 
 
 def arrays_of(inputs: Sequence[ArrayLike], paths: Sequence[str],
@@ -68,7 +84,9 @@ def refuse_masked(value: Any, path: str) -> None:
                               "result as it is.", field=path)
 
 
-def array_of(value: ArrayLike, path: str) -> Array:
+def array_of(value: ArrayLike | ResidentTensor, path: str) -> Array:
+    if isinstance(value, ResidentTensor):
+        return value.stand_in()
     for each in (value, *value) if isinstance(value, (list, tuple)) else (value,):
         refuse_masked(each, path)
     if value is None:

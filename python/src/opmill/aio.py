@@ -20,7 +20,7 @@ from ._call import Array, Call
 from ._channel import (ConnectOptions, SharedMemory, Tls, Token, credentials, options_of,
                        uri_and_arguments)
 from ._connect_failure import connect_failure
-from ._contract import HEALTH_CHECK, SERVICE, message
+from ._contract import HEALTH_CHECK, SERVICE, ListModelsRequest, message
 from ._convert import to_dataclass
 from ._execution import Execution, Receiver, Request
 from ._model_files import ModelFile, ModelSource
@@ -29,6 +29,7 @@ from ._models import find as find_model
 from ._named_operators import named_call
 from ._operators import Operators, TopK
 from ._progress import reporting
+from ._resident import ResidentTensor, Tensors, Write
 from ._retry import Attempts
 from .errors import NotFound, OpMillError
 
@@ -97,12 +98,16 @@ class Client(Operators[Coroutine[Any, Any, Array], Coroutine[Any, Any, TopK]]):
 
     @checked
     async def models(self, *, timeout: float | None = None) -> tuple[ModelInfo, ...]:
-        return infos_of((await self._unary("ListModels", None, timeout)).models)
+        return await self._list("", timeout)
 
     @checked
     async def model(self, name: str, version: str = "", *, timeout: float | None = None
                     ) -> ServedModel[Coroutine[Any, Any, dict[str, Array]]]:
-        info = find_model(await self.models(timeout=timeout), name, str(version))
+        try:
+            infos = await self._list(name, timeout)
+        except NotFound:
+            infos = await self.models(timeout=timeout)  # of which find_model names one
+        info = find_model(infos, name, str(version))
         return ServedModel(info, str(version), self._run)
 
     @checked
@@ -119,6 +124,25 @@ class Client(Operators[Coroutine[Any, Any, Array], Coroutine[Any, Any, TopK]]):
                       attributes: Mapping[str, Any] | None = None,
                       **options: Unpack[Options]) -> Execution:
         return await self._execute(named_call(operator, inputs, attributes), options)
+
+    async def _list(self, name: str, timeout: float | None) -> tuple[ModelInfo, ...]:
+        return infos_of((await self._unary("ListModels", ListModelsRequest(name=name), timeout)).models)
+
+    @property
+    def tensors(self) -> Tensors[Coroutine[Any, Any, ResidentTensor]]:
+        return Tensors(self._put, self._ask, self._get)
+
+    def _put(self, array: ArrayLike, write: Write, options: Options) -> Any:
+        return self._run(named_call("identity", [array], {}), {**options, "keep": write})
+
+    async def _get(self, tensor: str | ResidentTensor, timeout: float | None) -> Any:
+        if isinstance(tensor, str):
+            tensor = await self.tensors.find(tensor, timeout=timeout)
+        return await self._run(named_call("identity", [tensor], {}), {"timeout": timeout})
+
+    async def _ask(self, method: str, request: Any, timeout: float | None,
+                   convert: Callable[[Any], _T]) -> _T:
+        return convert(await self._unary(method, request, timeout))
 
     async def _run(self, call: Call | ModelCall, options: Options) -> Any:
         return call.result_of(await self._execute(call, options))
@@ -156,8 +180,8 @@ class Client(Operators[Coroutine[Any, Any, Array], Coroutine[Any, Any, TopK]]):
             return request.finish(receiver)
 
         with reporting(options.get("progress"), request.total_bytes) as sent:
-            result = await self._retry(attempt, timeout,
-                                       sends_file_after=request.sends_file_after)
+            result = await self._retry(attempt, timeout, request.max_attempts,
+                                       request.sends_file_after)
             sent(request.total_bytes)
         return result
 

@@ -20,7 +20,7 @@ from ._call import Array, Call
 from ._channel import (ConnectOptions, SharedMemory, Tls, Token, credentials, options_of,
                        uri_and_arguments)
 from ._connect_failure import connect_failure
-from ._contract import HEALTH_CHECK, SERVICE, message
+from ._contract import HEALTH_CHECK, SERVICE, ListModelsRequest, message
 from ._convert import to_dataclass
 from ._element_types import ElementTypes
 from ._execution import Execution, Receiver, Request
@@ -30,6 +30,7 @@ from ._models import find as find_model
 from ._named_operators import named_call
 from ._operators import Operators, TopK
 from ._progress import reporting
+from ._resident import ResidentTensor, Tensors, Write
 from ._retry import Attempts
 from ._shared_memory import (LEAST_BYTES, Segment, Segments, Unusable, find_shared,
                              is_possible, unusable)
@@ -116,14 +117,18 @@ class Client(Operators[Array, TopK]):
     @checked
     def models(self, *, timeout: float | None = None) -> tuple[ModelInfo, ...]:
         """The models of the server's repository."""
-        return infos_of(self._unary("ListModels", None, timeout).models)
+        return self._list("", timeout)
 
     @checked
     def model(self, name: str, version: str = "", *,
               timeout: float | None = None) -> ServedModel[dict[str, Array]]:
         """The model of this name, to be called with arrays. An empty version is the highest that
         is served, at each call. Raises NotFound."""
-        info = find_model(self.models(timeout=timeout), name, str(version))
+        try:
+            infos = self._list(name, timeout)
+        except NotFound:
+            infos = self.models(timeout=timeout)  # of which find_model names one
+        info = find_model(infos, name, str(version))
         return ServedModel(info, str(version), self._run)
 
     @checked
@@ -144,13 +149,35 @@ class Client(Operators[Array, TopK]):
         execute("top_k", [x], {"k": 5, "axis": -1, "axis_direction": "decreasing"})."""
         return self._execute(named_call(operator, inputs, attributes), options)
 
+    def _list(self, name: str, timeout: float | None) -> tuple[ModelInfo, ...]:
+        """Of this name; all models if it is empty."""
+        return infos_of(self._unary("ListModels", ListModelsRequest(name=name), timeout).models)
+
+    @property
+    def tensors(self) -> Tensors[ResidentTensor]:
+        """Tensors that stay on the server between calls."""
+        return Tensors(self._put, self._ask, self._get)
+
+    def _put(self, array: ArrayLike, write: Write, options: Options) -> Any:
+        return self._run(named_call("identity", [array], {}), {**options, "keep": write})
+
+    def _get(self, tensor: str | ResidentTensor, timeout: float | None) -> Array:
+        if isinstance(tensor, str):
+            tensor = self.tensors.find(tensor, timeout=timeout)
+        result: Array = self._run(named_call("identity", [tensor], {}), {"timeout": timeout})
+        return result
+
+    def _ask(self, method: str, request: Any, timeout: float | None,
+             convert: Callable[[Any], _T]) -> _T:
+        return convert(self._unary(method, request, timeout))
+
     def _run(self, call: Call | ModelCall, options: Options) -> Any:
         return call.result_of(self._execute(call, options))
 
     def _request(self, call: Call | ModelCall, options: Options) -> Request:
         prepared = call.prepare(self._types, options.get("cast"))
         return Request(prepared, options.get("feature_level"), self._max_message_bytes,
-                       options.get("priority", 0))
+                       options.get("priority", 0), call.writes(options.get("keep")))
 
     def _execute(self, call: Call | ModelCall, options: Options) -> Execution:
         return self._perform(self._request(call, options), options.get("timeout"),
@@ -163,7 +190,8 @@ class Client(Operators[Array, TopK]):
 
             def attempt(left: float | None) -> Execution:
                 clock = Attempts(1, left)
-                if self._shares_memory and request.total_bytes >= LEAST_BYTES:
+                if (self._shares_memory and request.may_share_memory
+                        and request.total_bytes >= LEAST_BYTES):
                     try:
                         return self._perform_shared(request, clock, sent, started)
                     except Unusable as problem:
@@ -182,7 +210,8 @@ class Client(Operators[Array, TopK]):
                     request.raise_failure()
                 return request.finish(receiver)
 
-            result = self._retry(attempt, timeout, sends_file_after=request.sends_file_after)
+            result = self._retry(attempt, timeout, request.max_attempts,
+                                 request.sends_file_after)
             if request.is_small:
                 sent(request.total_bytes)
             return result

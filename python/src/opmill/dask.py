@@ -1,28 +1,32 @@
-"""Reductions, argmin, argmax and top_k of Dask arrays:
+"""Reductions, argmin, argmax and top_k of Dask arrays, and models of them:
 
     import opmill.dask as od
     c = opmill.connect("10.0.0.1:50051,10.0.0.2:50051")
     od.argmax(c, x, axis=1).compute()
+    od.map_blocks(c.model("made"), x)["y"].compute()
 
 The servers compute the chunks, and Dask combines the results. Selections are exact: ties, NaN and
 indices are those of the whole array. Float sums of chunks are added in float64, so that they stay
-within the bound of the operator. The client is pickled if Dask's workers are other processes."""
+within the bound of the operator. Clients and models are pickled if Dask's workers are other
+processes."""
 
 from __future__ import annotations
 
 import functools
+import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import dask.array as da
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ._arguments import checked
+from ._arguments import Options, checked
 from ._call import Array, Axes
 from ._contract import REDUCE_FUNCTIONS
 from ._element_types import convert
+from ._models import ModelTensor, ServedModel, check_input
 from ._names import FUNCTION_ALIASES
 from ._operators import ReduceFunction
 from ._tensors import refuse_masked
@@ -136,6 +140,77 @@ def top_k(client: Client, x: da.Array, k: int, axis: int = -1, *, largest: bool 
                         split_every=split_every, output_size=k,
                         meta=_meta(x, (), True, state.dtype))
     return TopK(best["value"], best["index"])
+
+
+def map_blocks(model: ServedModel[dict[str, Array]], /, *inputs: Any,
+               **named: Any) -> dict[str, da.Array]:
+    """Calls the model with each block of the rows of Dask arrays, and returns its outputs by name:
+
+        od.map_blocks(c.model("made"), x, offset=o)["y"]
+
+    Rows are elements of the first axis, of inputs and outputs. Inputs that are no arrays of Dask
+    are the same in all calls, which also take `timeout` and `priority`. Outputs without dimensions
+    are left out."""
+    bound, options = model._bind(inputs, named)
+    lazy = {name: value for name, value in bound.items() if isinstance(value, da.Array)}
+    if not lazy:
+        raise TypeError(f"{model.name} got no array of Dask; da.asarray(x) makes one.")
+    for tensor in model.inputs:
+        if tensor.name in lazy:
+            _check_lazy(model, tensor, lazy[tensor.name])
+    numbers = itertools.count(1)  # of axes; that of the rows is 0
+    arguments = [part for x in lazy.values()
+                 for part in (x, (0, *itertools.islice(numbers, x.ndim - 1)))]
+    chunks, _ = da.core.unify_chunks(*arguments)
+    # Each block of this array has one element: the results of a call.
+    results = da.blockwise(
+        functools.partial(_call_model, model=model, names=tuple(lazy), options=options,
+                          others={name: bound[name] for name in bound.keys() - lazy.keys()}),
+        (0,), *arguments, adjust_chunks={0: lambda rows: 1}, concatenate=True, dtype=object,
+        meta=np.empty(0, object))
+    return {tensor.name: da.blockwise(
+                functools.partial(_output, name=tensor.name), range(len(tensor.shape)), results, (0,),
+                adjust_chunks={0: chunks[0]},
+                new_axes={axis: math.nan if size < 0 else size
+                          for axis, size in enumerate(tensor.shape) if axis > 0},
+                dtype=tensor.dtype, meta=np.empty((0,) * len(tensor.shape), tensor.dtype))
+            for tensor in model.outputs if tensor.shape}
+
+
+def _call_model(*blocks: Array, model: ServedModel[dict[str, Array]], names: tuple[str, ...],
+                others: Mapping[str, Any], options: Options) -> Array:
+    rows = len(blocks[0])
+    if rows > 0:
+        outputs = model(**dict(zip(names, blocks)), **others, **options)
+    else:
+        outputs = {tensor.name: np.empty([0 if size < 0 else size for size in tensor.shape], tensor.dtype)
+                   for tensor in model.outputs}
+    for name, array in outputs.items():
+        if array.ndim > 0 and len(array) != rows:
+            raise ValueError(f"The output {name} of {model.name} has {len(array)} rows for a block "
+                             f"of {rows}, and blocks are joined along the rows.")
+    results = np.empty(1, object)
+    results[0] = outputs
+    return results
+
+
+def _output(results: Array, *, name: str) -> Array:
+    output: Array = results[0][name]
+    return output
+
+
+def _check_lazy(model: ServedModel[dict[str, Array]], expected: ModelTensor, x: da.Array) -> None:
+    path = f"model.inputs[{model.inputs.index(expected)}].tensor"
+    if x.ndim == 0:
+        raise InvalidArgument(f"The input {expected.name} of {model.name} is an array of Dask "
+                              "without dimensions, which has no rows; compute() it first.",
+                              field=f"{path}.sizes")
+    refuse_masked(x._meta, path)
+    # The rows of blocks are checked when these are computed.
+    known = tuple(x.shape) if x.ndim != len(expected.shape) else tuple(
+        takes if axis == 0 or math.isnan(size) else size
+        for axis, (takes, size) in enumerate(zip(expected.shape, x.shape)))
+    check_input(model._info, expected, x.dtype, known, path)
 
 
 # Sums. The results of chunks are float64, or integers, which wrap like those of the operator. Those

@@ -1,0 +1,377 @@
+#include "server/tensors/tensor_store.h"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "kernels/base/errors.h"
+#include "kernels/base/excerpt.h"
+#include "kernels/base/steady_time.h"
+#include "server/status/error_reason.h"
+
+namespace opmill {
+namespace {
+
+constexpr size_t kMostNameBytes = 128;
+// Rows up to this size are replaced in place while nobody reads the tensor; callers that look for
+// it wait for a fraction of a millisecond.
+constexpr size_t kShortCopyBytes = size_t{1} << 20;
+
+absl::Status CheckName(absl::string_view name) {
+  const auto is_allowed = [](char c) {
+    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '.' ||
+           c == '/' || c == ':';
+  };
+  if (!name.empty() && name.size() <= kMostNameBytes &&
+      std::all_of(name.begin(), name.end(), is_allowed)) {
+    return absl::OkStatus();
+  }
+  return InvalidField("name",
+                      absl::StrCat("name (\"", Excerpt(name), "\") has to be 1 to ", kMostNameBytes,
+                                   " letters, digits, or characters of \"_-./:\"."));
+}
+
+// A tensor without dimensions is one row.
+uint64_t RowsOf(const TensorDesc& tensor) { return tensor.sizes.empty() ? 1 : tensor.sizes[0]; }
+
+TensorDesc WithRows(TensorDesc tensor, uint64_t rows) {
+  if (!tensor.sizes.empty()) tensor.sizes[0] = static_cast<uint32_t>(rows);
+  return tensor;
+}
+
+bool HaveEqualRows(const TensorDesc& a, const TensorDesc& b) {
+  return a.data_type == b.data_type && a.sizes.size() == b.sizes.size() && !a.sizes.empty() &&
+         std::equal(a.sizes.begin() + 1, a.sizes.end(), b.sizes.begin() + 1);
+}
+
+absl::Status NoSuchTensor(absl::string_view name) {
+  const std::string sentence = absl::StrCat("There is no tensor \"", Excerpt(name), "\" here.");
+  return WithReason(WithField(absl::NotFoundError(sentence), "name"), "UNKNOWN_TENSOR");
+}
+
+absl::Status IsLost(absl::string_view name) {
+  return WithReason(absl::UnavailableError(absl::StrCat(
+                        "The tensor \"", name, "\" was lost with the device; put it again.")),
+                    "TENSOR_LOST");
+}
+
+absl::Status OtherGeneration(const std::string& name, uint64_t generation, uint64_t wanted) {
+  const std::string is =
+      generation == 0 ? "does not exist" : absl::StrCat("has the generation ", generation);
+  const std::string sentence = absl::StrCat("The tensor \"", Excerpt(name), "\" ", is, ", not ",
+                                            wanted, " (if_generation).");
+  return WithReason(WithField(absl::FailedPreconditionError(sentence), "if_generation"),
+                    "OTHER_GENERATION");
+}
+
+}  // namespace
+
+struct TensorStore::Bytes {
+  absl::Mutex mutex;
+  uint64_t all ABSL_GUARDED_BY(mutex) = 0;
+  absl::flat_hash_map<std::string, uint64_t> of_owner ABSL_GUARDED_BY(mutex);
+};
+
+// A buffer and its place in the limits. Appended rows are written where no state has rows yet, and
+// other bytes only while there is one state, which nobody reads.
+class ResidentMemory {
+ public:
+  explicit ResidentMemory(std::function<void()> give_back) : give_back_(std::move(give_back)) {}
+  ~ResidentMemory() {
+    buffer.reset();
+    give_back_();
+  }
+  ResidentMemory(const ResidentMemory&) = delete;
+  ResidentMemory& operator=(const ResidentMemory&) = delete;
+
+  std::shared_ptr<Buffer> buffer;
+
+ private:
+  const std::function<void()> give_back_;
+};
+
+std::shared_ptr<Buffer> ResidentTensor::buffer() const {
+  return std::shared_ptr<Buffer>(memory, memory->buffer.get());
+}
+
+std::shared_ptr<Buffer> TensorStore::Writing::buffer() const {
+  return memory_ == nullptr ? nullptr : std::shared_ptr<Buffer>(memory_, memory_->buffer.get());
+}
+
+TensorStore::TensorStore(Device& device, ResidentTensorLimits limits)
+    : device_(device), limits_(limits), bytes_(std::make_shared<Bytes>()) {}
+
+TensorStore::~TensorStore() = default;
+
+absl::StatusOr<std::shared_ptr<ResidentMemory>> TensorStore::Allocate(const std::string& owner,
+                                                                      absl::string_view name,
+                                                                      uint64_t bytes) {
+  {
+    const absl::MutexLock lock(&bytes_->mutex);
+    uint64_t& of_owner = bytes_->of_owner[owner];
+    const auto fits = [bytes](uint64_t used, uint64_t limit) {
+      return bytes <= limit - std::min(limit, used);
+    };
+    const bool fits_owner = limits_.bytes_per_owner == 0 || fits(of_owner, limits_.bytes_per_owner);
+    if (!fits_owner || !fits(bytes_->all, limits_.bytes)) {
+      const std::string used =
+          fits_owner ? absl::StrCat(bytes_->all, " of ", limits_.bytes,
+                                    " bytes (max_resident_tensor_bytes)")
+                     : absl::StrCat(of_owner, " of the ", limits_.bytes_per_owner,
+                                    " bytes of each owner (max_resident_tensor_bytes_per_owner)");
+      if (of_owner == 0) bytes_->of_owner.erase(owner);
+      return absl::ResourceExhaustedError(absl::StrCat("There is no room for the tensor \"", name,
+                                                       "\", which takes ", bytes, " bytes: ", used,
+                                                       " are in use."));
+    }
+    bytes_->all += bytes;
+    of_owner += bytes;
+  }
+  auto memory = std::make_shared<ResidentMemory>([shared = bytes_, owner, bytes] {
+    const absl::MutexLock lock(&shared->mutex);
+    shared->all -= bytes;
+    const auto found = shared->of_owner.find(owner);
+    if ((found->second -= bytes) == 0) shared->of_owner.erase(found);
+  });
+  ASSIGN_OR_RETURN(memory->buffer, device_.Allocate(bytes, Residency::kDevice));
+  return memory;
+}
+
+absl::StatusOr<std::shared_ptr<const ResidentTensor>> TensorStore::Find(absl::string_view owner,
+                                                                        absl::string_view name) {
+  const absl::MutexLock lock(&mutex_);
+  const auto found = entries_.find(Key(owner, name));
+  if (found == entries_.end()) return NoSuchTensor(name);
+  if (found->second.is_lost) return IsLost(name);
+  found->second.used = SteadyNow();
+  return found->second.state;
+}
+
+// `entry` is null if there is no such tensor.
+absl::Status TensorStore::Check(const ResidentWrite& write, const TensorDesc& output,
+                                const Entry* entry) const {
+  const uint64_t generation = entry == nullptr ? 0 : entry->state->generation;
+  if (write.if_generation.has_value() && *write.if_generation != generation) {
+    return OtherGeneration(write.name, generation, *write.if_generation);
+  }
+  if (write.kind == ResidentWrite::Kind::kPut) return absl::OkStatus();
+  if (entry == nullptr) return NoSuchTensor(write.name);
+  if (entry->is_lost) return IsLost(write.name);
+  const ResidentTensor& state = *entry->state;
+  if (!HaveEqualRows(state.tensor, output)) {
+    return InvalidField("name", absl::StrCat("The output is ", ToString(output), "; the tensor \"",
+                                             write.name, "\" is ", ToString(state.tensor),
+                                             ", and takes rows of its own type and sizes."));
+  }
+  const uint64_t rows = RowsOf(state.tensor);
+  const uint64_t added = RowsOf(output);
+  if (write.kind == ResidentWrite::Kind::kAppend && added > state.capacity_rows - rows) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("The tensor \"", write.name, "\" has ", rows, " of ", state.capacity_rows,
+                     " rows (capacity_rows); ", added, " more do not fit."));
+  }
+  if (write.kind == ResidentWrite::Kind::kWrite &&
+      (write.first_row > rows || added > rows - write.first_row)) {
+    return InvalidField("first_row", absl::StrCat("first_row (", write.first_row, ") and ", added,
+                                                  " rows end past the ", rows,
+                                                  " rows of the tensor \"", write.name, "\"."));
+  }
+  if (state.memory->buffer->bytes().empty()) {
+    return WithField(absl::UnimplementedError(
+                         "Rows cannot be written to a tensor in the adapter's own memory; put the "
+                         "whole tensor again."),
+                     "kind");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<TensorStore::Writing>> TensorStore::Begin(ResidentWrite write,
+                                                                         const TensorDesc& output) {
+  RETURN_IF_ERROR(CheckName(write.name));
+  uint64_t losses = 0;
+  {
+    const absl::MutexLock lock(&mutex_);
+    const auto found = entries_.find(Key(write.owner, write.name));
+    RETURN_IF_ERROR(Check(write, output, found == entries_.end() ? nullptr : &found->second));
+    losses = losses_;
+  }
+  std::shared_ptr<ResidentMemory> memory;
+  if (write.kind == ResidentWrite::Kind::kPut) {
+    const uint64_t rows = RowsOf(output);
+    if (write.capacity_rows == 0) write.capacity_rows = rows;
+    if (write.capacity_rows < rows) {
+      return InvalidField("capacity_rows",
+                          absl::StrCat("capacity_rows (", write.capacity_rows,
+                                       ") is below the number of rows (", rows, ")."));
+    }
+    const uint64_t most = std::numeric_limits<uint32_t>::max() / (ElementCount(output) / rows);
+    if (write.capacity_rows > most) {
+      return InvalidField("capacity_rows",
+                          absl::StrCat("capacity_rows (", write.capacity_rows, ") is above ", most,
+                                       ", with which the tensor has 2^32 - 1 elements."));
+    }
+    ASSIGN_OR_RETURN(memory, Allocate(write.owner, write.name,
+                                      RequiredBytes(WithRows(output, write.capacity_rows))));
+  }
+  return std::make_shared<Writing>(*this, std::move(write), output, std::move(memory), losses);
+}
+
+absl::Status TensorStore::Writing::Finish(absl::Span<const std::byte> rows) {
+  ASSIGN_OR_RETURN(generation_,
+                   memory_ != nullptr ? store_.Put(*this) : store_.Change(*this, rows));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<uint64_t> TensorStore::Put(Writing& writing) {
+  const ResidentWrite& write = writing.write_;
+  Entry old;  // released without the lock
+  const absl::MutexLock lock(&mutex_);
+  if (writing.losses_ != losses_) return IsLost(write.name);
+  Entry& entry = entries_[Key(write.owner, write.name)];
+  if (const absl::Status fits =
+          Check(write, writing.output_, entry.state == nullptr ? nullptr : &entry);
+      !fits.ok()) {
+    if (entry.state == nullptr) entries_.erase(Key(write.owner, write.name));
+    return fits;
+  }
+  old = std::exchange(entry, {.lease = write.lease, .used = SteadyNow()});
+  entry.state =
+      std::make_shared<const ResidentTensor>(ResidentTensor{.name = write.name,
+                                                            .tensor = writing.output_,
+                                                            .generation = next_generation_++,
+                                                            .capacity_rows = write.capacity_rows,
+                                                            .memory = writing.memory_});
+  return entry.state->generation;
+}
+
+absl::StatusOr<uint64_t> TensorStore::Change(Writing& writing, absl::Span<const std::byte> rows) {
+  const ResidentWrite& write = writing.write_;
+  const Key key(write.owner, write.name);
+  std::shared_ptr<absl::Mutex> writers;
+  {
+    const absl::MutexLock lock(&mutex_);
+    const auto found = entries_.find(key);
+    if (found == entries_.end()) return NoSuchTensor(write.name);
+    writers = found->second.writers;
+  }
+  const absl::MutexLock one_writer(writers.get());
+  std::shared_ptr<const ResidentTensor> old;
+  ResidentTensor state;
+  size_t place = 0;
+  {
+    const absl::MutexLock lock(&mutex_);
+    const auto found = entries_.find(key);
+    RETURN_IF_ERROR(
+        Check(write, writing.output_, found == entries_.end() ? nullptr : &found->second));
+    state = *found->second.state;
+    const uint64_t row =
+        write.kind == ResidentWrite::Kind::kAppend ? RowsOf(state.tensor) : write.first_row;
+    place = static_cast<size_t>(row * (rows.size() / RowsOf(writing.output_)));
+    const bool is_unread = found->second.state.use_count() == 1 && state.memory.use_count() == 2;
+    if (write.kind == ResidentWrite::Kind::kWrite && is_unread && rows.size() <= kShortCopyBytes) {
+      std::copy(rows.begin(), rows.end(), state.memory->buffer->bytes().begin() + place);
+      state.generation = next_generation_++;
+      found->second.used = SteadyNow();
+      found->second.state = std::make_shared<const ResidentTensor>(state);
+      return state.generation;
+    }
+    old = found->second.state;
+  }
+  if (write.kind == ResidentWrite::Kind::kAppend) {
+    state.tensor = WithRows(state.tensor, RowsOf(state.tensor) + RowsOf(writing.output_));
+  } else {
+    const absl::Span<const std::byte> from = old->memory->buffer->bytes();
+    ASSIGN_OR_RETURN(state.memory, Allocate(write.owner, write.name, from.size()));
+    std::copy_n(from.begin(), SpannedBytes(old->tensor), state.memory->buffer->bytes().begin());
+  }
+  std::copy(rows.begin(), rows.end(), state.memory->buffer->bytes().begin() + place);
+  const absl::MutexLock lock(&mutex_);
+  const auto found = entries_.find(key);
+  if (found == entries_.end() || found->second.state != old || found->second.is_lost) {
+    return absl::AbortedError(absl::StrCat("The tensor \"", write.name,
+                                           "\" was put, deleted or lost while it was written."));
+  }
+  state.generation = next_generation_++;
+  found->second.used = SteadyNow();
+  found->second.state = std::make_shared<const ResidentTensor>(std::move(state));
+  return found->second.state->generation;
+}
+
+absl::Status TensorStore::Delete(absl::string_view owner, absl::string_view name,
+                                 std::optional<uint64_t> if_generation) {
+  Entry old;  // released without the lock
+  const absl::MutexLock lock(&mutex_);
+  const auto found = entries_.find(Key(owner, name));
+  if (found == entries_.end()) return NoSuchTensor(name);
+  const uint64_t generation = found->second.state->generation;
+  if (if_generation.has_value() && *if_generation != generation) {
+    return OtherGeneration(std::string(name), generation, *if_generation);
+  }
+  old = std::move(found->second);
+  entries_.erase(found);
+  return absl::OkStatus();
+}
+
+std::vector<TensorStore::Listed> TensorStore::List(absl::string_view owner) const {
+  const absl::Time now = SteadyNow();
+  std::vector<Listed> listed;
+  const absl::MutexLock lock(&mutex_);
+  for (auto found = entries_.lower_bound(Key(owner, ""));
+       found != entries_.end() && found->first.first == owner; ++found) {
+    const Entry& entry = found->second;
+    listed.push_back({.state = entry.state,
+                      .bytes = entry.is_lost ? 0 : entry.state->memory->buffer->size_bytes(),
+                      .lease = entry.lease,
+                      .left = entry.lease - (now - entry.used),
+                      .is_lost = entry.is_lost});
+  }
+  return listed;
+}
+
+TensorStore::Totals TensorStore::totals() const {
+  Totals totals;
+  {
+    const absl::MutexLock lock(&mutex_);
+    totals = {.tensors = entries_.size(), .bytes = 0, .expired = expired_, .lost = lost_};
+  }
+  const absl::MutexLock lock(&bytes_->mutex);
+  totals.bytes = bytes_->all;
+  return totals;
+}
+
+void TensorStore::DropExpired(absl::Time now) {
+  std::vector<Entry> expired;  // released without the lock
+  const absl::MutexLock lock(&mutex_);
+  for (auto at = entries_.begin(); at != entries_.end();) {
+    if (now - at->second.used < at->second.lease) {
+      ++at;
+      continue;
+    }
+    ++expired_;
+    expired.push_back(std::move(at->second));
+    at = entries_.erase(at);
+  }
+}
+
+void TensorStore::DeviceLost() {
+  std::vector<std::shared_ptr<const ResidentTensor>> lost;  // released without the lock
+  const absl::MutexLock lock(&mutex_);
+  ++losses_;
+  for (auto& [key, entry] : entries_) {
+    if (entry.is_lost) continue;
+    entry.is_lost = true;
+    ++lost_;
+    lost.push_back(entry.state);
+    ResidentTensor state = *entry.state;
+    state.memory = nullptr;
+    entry.state = std::make_shared<const ResidentTensor>(std::move(state));
+  }
+}
+
+}  // namespace opmill

@@ -231,13 +231,21 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerOptions& opti
 
 absl::Status Server::Initialize() {
   Limits& limits = options_.limits;
-  ASSIGN_OR_RETURN(memory_, DivideMemory(HostMemoryBytes(), limits));
+  ASSIGN_OR_RETURN(memory_,
+                   DivideMemory(HostMemoryBytes(), !options_.repository.folder.empty(), limits));
   RETURN_IF_ERROR(DecideConnections(limits));
   ASSIGN_OR_RETURN(access_, Access::Create(options_.access));
+  model_budget_ =
+      std::make_shared<ByteBudget>(limits.max_total_model_bytes, "max_total_model_bytes");
   const onnx::ModelLimits model_limits = {.read = {.memory_bytes = limits.max_model_bytes},
-                                          .constant_bytes = limits.max_model_constant_bytes};
-  inline_models_ = std::make_unique<InlineModels>(
-      InlineModelLimits{limits.max_inline_model_bytes, limits.max_inline_models, model_limits});
+                                          .constant_bytes = limits.max_model_constant_bytes,
+                                          .budget = model_budget_};
+  onnx::ModelLimits inline_limits = model_limits;
+  inline_limits.budget = std::make_shared<ByteBudget>(limits.max_inline_model_bytes,
+                                                      "max_inline_model_bytes", model_budget_);
+  inline_models_ =
+      std::make_unique<InlineModels>(InlineModelLimits{limits.max_inline_models, inline_limits});
+  model_budget_->SetMakeRoom([this] { return inline_models_->DropOldest(); });
   connections_ = std::make_shared<Connections>(limits);
   ASSIGN_OR_RETURN(device_, CreateDevice(options_, memory_, [this](const absl::Status& status) {
                      DeviceChanged(status);
@@ -265,11 +273,10 @@ absl::Status Server::Initialize() {
                               *shared_memory_,
                               *tensors_,
                               limits,
-                              {models_, *inline_models_, *programs_}};
+                              {models_, *inline_models_, *programs_, *model_budget_}};
   ASSIGN_OR_RETURN(repository_, ModelRepository::Open(options_.repository, model_limits, models_,
                                                       [this](const auto& model) {
-                                                        PrepareModel(*executor_, *model);
-                                                        return absl::OkStatus();
+                                                        return PrepareModel(*executor_, *model);
                                                       }));
   service_ = std::make_unique<OperatorService>(parts);
   const auto readiness = [this] {
@@ -281,11 +288,11 @@ absl::Status Server::Initialize() {
   LimitTransports();
   RETURN_IF_ERROR(Listen());
   if (!options_.metrics_address.empty()) {
-    ASSIGN_OR_RETURN(metrics_,
-                     ListenForMetrics(options_.metrics_address,
-                                      {*device_, *cache_, *tensors_, *executor_, statistics_,
-                                       open_calls_, *access_, limits, *connections_},
-                                      readiness));
+    ASSIGN_OR_RETURN(
+        metrics_, ListenForMetrics(options_.metrics_address,
+                                   {*device_, *cache_, *tensors_, *executor_, statistics_,
+                                    open_calls_, *access_, *model_budget_, limits, *connections_},
+                                   readiness));
   }
   RETURN_IF_ERROR(listener_->Start());
   for (const char* const name : {v1::OperatorService::service_full_name(),

@@ -80,6 +80,7 @@ class Server {
   std::unique_ptr<TensorStore> tensors_;
   Statistics statistics_;
   OpenCalls open_calls_;
+  std::shared_ptr<ByteBudget> model_budget_;     // shared with all models
   std::unique_ptr<InlineModels> inline_models_;  // workers of the executor read into it
   std::unique_ptr<Executor> executor_;
   std::shared_ptr<ModelPrograms> programs_;

@@ -78,6 +78,7 @@ std::string LimitsText(const v1::ServerLimits& limits) {
                     {"calls per connection", absl::StrCat(limits.max_calls_per_connection())},
                     {"regions of shared memory", absl::StrCat(limits.max_shared_memory_regions())},
                     {"ONNX model", BytesText(limits.max_model_bytes())},
+                    {"all models", BytesText(limits.max_total_model_bytes())},
                     {"models of callers", absl::StrCat(limits.max_inline_models(), ", ",
                                                        BytesText(limits.max_inline_model_bytes()))},
                     {"constants of a model", BytesText(limits.max_model_constant_bytes())},

@@ -34,7 +34,7 @@ class GraphLowerer {
     result_.nodes.resize(result_.program.nodes.size(), LoweredGraph::kCopy);
     if (!missing_.empty()) refusals_.insert(refusals_.begin(), MissingKernels());
     if (!refusals_.empty()) return absl::UnimplementedError(JoinRefusals(refusals_));
-    Renumber();
+    RETURN_IF_ERROR(Renumber());
     ASSIGN_OR_RETURN(result_.program, Validate(std::move(result_.program)));
     return std::move(result_);
   }
@@ -117,7 +117,7 @@ class GraphLowerer {
 
   // Outputs come last, in their order. Constants that only the form of the graph depended on, which
   // no node reads, are left out.
-  void Renumber() {
+  absl::Status Renumber() {
     Program& program = result_.program;
     std::vector<bool> is_kept(program.values.size(), false);
     for (size_t i = 0; i < program.values.size(); ++i) {
@@ -138,7 +138,8 @@ class GraphLowerer {
       if (!is_kept[i]) continue;
       move(i);
       if (const auto constant = constants_.find(i); constant != constants_.end()) {
-        values.back().constant = data_of_(graph_.values[constant->second].constant);
+        ASSIGN_OR_RETURN(values.back().constant,
+                         data_of_(graph_.values[constant->second].constant));
       }
     }
     for (const uint32_t output : outputs_) move(output);
@@ -147,6 +148,7 @@ class GraphLowerer {
       for (ProgramView& view : node.inputs) view.value = moved[view.value];
       for (uint32_t& output : node.outputs) output = moved[output];
     }
+    return absl::OkStatus();
   }
 
   std::string MissingKernels() const {

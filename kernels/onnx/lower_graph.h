@@ -20,8 +20,9 @@ struct LoweredGraph {
   static constexpr uint32_t kCopy = ~uint32_t{0};
 };
 
-// The data of a constant of the graph: a copy, or one that programs share.
-using ConstantSource = std::function<std::shared_ptr<const ConstantData>(const Bytes&)>;
+// The data of a constant of the graph: a copy, or one that programs share; or why there is none.
+using ConstantSource =
+    std::function<absl::StatusOr<std::shared_ptr<const ConstantData>>(const Bytes&)>;
 std::shared_ptr<const ConstantData> CopyOf(const Bytes& bytes);
 
 // Of a graph that Specialize has returned. Unimplemented names all operators for which devices have

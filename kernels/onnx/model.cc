@@ -1,14 +1,17 @@
 #include "kernels/onnx/model.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <new>
 #include <optional>
+#include <system_error>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "kernels/base/errors.h"
 #include "kernels/base/excerpt.h"
+#include "kernels/base/utf8_path.h"
 #include "kernels/onnx/elements.h"
 #include "kernels/onnx/lower_graph.h"
 #include "kernels/onnx/operator_table.h"
@@ -80,29 +83,57 @@ absl::Status Model::ReadTensors() {
     ASSIGN_OR_RETURN(ModelTensor tensor, ReadTensor(output.name, output));
     outputs_.push_back(std::move(tensor));
   }
+  return absl::OkStatus();
+}
+
+// Nodes take about as much memory as the file has beside constants.
+absl::Status Model::ReadConstants(uint64_t file_bytes) {
   const absl::MutexLock lock(&mutex_);
   for (const Value& value : graph_.values) {
     if (value.constant != nullptr) constants_.emplace(value.constant.get(), nullptr);
   }
-  memory_bytes_ = CountBytes();
-  return absl::OkStatus();
+  const uint64_t constant_bytes = CountBytes();
+  node_bytes_ = file_bytes - std::min(file_bytes, constant_bytes);
+  return share_.Grow(node_bytes_ + constant_bytes);
+}
+
+// What the whole budget does not have is refused before it is read.
+ReadLimits Model::ReadLimitsOf(const ModelLimits& limits) {
+  ReadLimits read = limits.read;
+  if (limits.budget != nullptr)
+    read.memory_bytes = std::min(read.memory_bytes, limits.budget->limit());
+  return read;
+}
+
+absl::Status Model::NamingBudget(const ModelLimits& limits, const absl::Status& status) {
+  const bool is_beyond_budget = absl::IsResourceExhausted(status) && limits.budget != nullptr &&
+                                limits.budget->limit() < limits.read.memory_bytes;
+  if (!is_beyond_budget) return status;
+  return absl::ResourceExhaustedError(
+      absl::StrCat(status.message(), " Of all models, ", limits.budget->Use(), "."));
 }
 
 absl::StatusOr<std::shared_ptr<const Model>> Model::Load(const std::string& path,
                                                          const ModelLimits& limits) {
-  ASSIGN_OR_RETURN(Graph graph, ReadModelFile(path, limits.read));
-  return Make(std::move(graph), limits);
+  absl::StatusOr<Graph> graph = ReadModelFile(path, ReadLimitsOf(limits));
+  if (!graph.ok()) return NamingBudget(limits, graph.status());
+  std::error_code error;
+  const uint64_t bytes = std::filesystem::file_size(PathOf(path), error);
+  return Make(*std::move(graph), limits, error ? 0 : bytes);
 }
 
 absl::StatusOr<std::shared_ptr<const Model>> Model::Parse(absl::string_view bytes,
                                                           const ModelLimits& limits) {
-  ASSIGN_OR_RETURN(Graph graph, ReadModel(bytes, limits.read));
-  return Make(std::move(graph), limits);
+  absl::StatusOr<Graph> graph = ReadModel(bytes, ReadLimitsOf(limits));
+  if (!graph.ok()) return NamingBudget(limits, graph.status());
+  return Make(*std::move(graph), limits, bytes.size());
 }
 
-absl::StatusOr<std::shared_ptr<const Model>> Model::Make(Graph graph, const ModelLimits& limits) {
+absl::StatusOr<std::shared_ptr<const Model>> Model::Make(Graph graph, const ModelLimits& limits,
+                                                         uint64_t file_bytes) {
   std::shared_ptr<Model> model(new Model(std::move(graph), limits));
   RETURN_IF_ERROR(model->ReadTensors());
+  RETURN_IF_ERROR(model->ReadConstants(file_bytes));
   RETURN_IF_ERROR(model->CheckKernels());
   return model;
 }
@@ -160,33 +191,58 @@ absl::StatusOr<std::shared_ptr<const ModelProgram>> Model::ProgramFor(
     const absl::MutexLock lock(&mutex_);
     if (auto kept = FindKept(key); kept != nullptr) return kept;
   }
-  std::shared_ptr<const ModelProgram> program;
+  ByteShare making(limits_.budget);
+  absl::StatusOr<std::shared_ptr<const ModelProgram>> program;
   try {
-    ASSIGN_OR_RETURN(ModelProgram made, MakeProgram(bindings));
-    program = std::make_shared<const ModelProgram>(std::move(made));
+    absl::StatusOr<ModelProgram> made = MakeProgram(bindings, making);
+    program = made.ok() ? absl::StatusOr<std::shared_ptr<const ModelProgram>>(
+                              std::make_shared<const ModelProgram>(*std::move(made)))
+                        : made.status();
   } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError("The server has no memory for the program of the model.");
+    program =
+        absl::ResourceExhaustedError("The server has no memory for the program of the model.");
   }
   const absl::MutexLock lock(&mutex_);
-  programs_.emplace_front(std::move(key), program);
-  if (programs_.size() > limits_.programs) programs_.pop_back();
-  for (memory_bytes_ = CountBytes(); memory_bytes_ > limits_.kept_bytes && programs_.size() > 1;) {
-    programs_.pop_back();
-    memory_bytes_ = CountBytes();
+  if (program.ok()) {
+    programs_.emplace_front(std::move(key), *program);
+    if (programs_.size() > limits_.programs) programs_.pop_back();
   }
+  // Constants of the graph stay even if there is no program.
+  share_.Add(making);
+  share_.ShrinkTo(CountBytes());
   return program;
 }
 
-std::shared_ptr<const ConstantData> Model::DataOf(const Bytes& bytes) const {
+// Programs that were used before give way.
+absl::Status Model::Reserve(uint64_t bytes, ByteShare& making) const {
+  for (;;) {
+    const absl::Status grown = making.Grow(bytes);
+    if (grown.ok() || making.bytes() + bytes > limits_.budget->limit()) return grown;
+    const absl::MutexLock lock(&mutex_);
+    if (programs_.empty()) return grown;
+    programs_.pop_back();
+    share_.ShrinkTo(CountBytes());
+  }
+}
+
+absl::StatusOr<std::shared_ptr<const ConstantData>> Model::DataOf(const Bytes& bytes,
+                                                                  ByteShare& making) const {
+  {
+    const absl::MutexLock lock(&mutex_);
+    const auto found = constants_.find(bytes.get());
+    if (found != constants_.end() && found->second != nullptr) return found->second;
+  }
+  RETURN_IF_ERROR(Reserve(bytes->size(), making));
+  std::shared_ptr<const ConstantData> data = CopyOf(bytes);
   const absl::MutexLock lock(&mutex_);
   const auto found = constants_.find(bytes.get());
-  if (found == constants_.end()) return CopyOf(bytes);
-  if (found->second == nullptr) found->second = CopyOf(bytes);
+  if (found == constants_.end()) return data;
+  if (found->second == nullptr) found->second = std::move(data);  // else by another program
   return found->second;
 }
 
 uint64_t Model::CountBytes() const {
-  uint64_t bytes = 0;
+  uint64_t bytes = node_bytes_;
   absl::flat_hash_set<const void*> counted;
   const auto count = [&](const auto& constant) {
     if (constant != nullptr && counted.insert(constant.get()).second) bytes += constant->size();
@@ -206,18 +262,20 @@ BuildLimits Model::build_limits() const {
 }
 
 absl::StatusOr<Explanation> Model::Explain(const InputBindings& bindings) const {
+  ByteShare making(limits_.budget);
   try {
     return onnx::Explain(graph_, bindings, build_limits(),
-                         [this](const Bytes& bytes) { return DataOf(bytes); });
+                         [&](const Bytes& bytes) { return DataOf(bytes, making); });
   } catch (const std::bad_alloc&) {
     return absl::ResourceExhaustedError("The server has no memory to explain the model.");
   }
 }
 
-absl::StatusOr<ModelProgram> Model::MakeProgram(const InputBindings& bindings) const {
+absl::StatusOr<ModelProgram> Model::MakeProgram(const InputBindings& bindings,
+                                                ByteShare& making) const {
   ASSIGN_OR_RETURN(const Graph graph, Specialize(graph_, bindings, build_limits()));
   ASSIGN_OR_RETURN(LoweredGraph lowered,
-                   LowerGraph(graph, [this](const Bytes& bytes) { return DataOf(bytes); }));
+                   LowerGraph(graph, [&](const Bytes& bytes) { return DataOf(bytes, making); }));
   uint64_t constant_bytes = 0;
   for (const ProgramValue& value : lowered.program.values) {
     if (value.constant != nullptr) constant_bytes += value.constant->size();

@@ -2,7 +2,6 @@
 #ifndef OPMILL_KERNELS_ONNX_MODEL_H_
 #define OPMILL_KERNELS_ONNX_MODEL_H_
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <list>
@@ -13,9 +12,11 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "kernels/base/byte_budget.h"
 #include "kernels/onnx/explain.h"
 #include "kernels/onnx/graph.h"
 #include "kernels/onnx/read_model.h"
@@ -28,8 +29,8 @@ struct ModelLimits {
   ReadLimits read;
   uint64_t constant_bytes = uint64_t{4} << 30;  // of a program, also of those that are computed
   size_t programs = 16;                         // kept, for different sizes
-  uint64_t kept_bytes = ~uint64_t{0};  // of the graph and all programs; one program is kept anyway
-  bool is_batched = false;             // as in OperatorDesc
+  bool is_batched = false;                      // as in OperatorDesc
+  std::shared_ptr<ByteBudget> budget;           // for memory_bytes(); null: no limit
 };
 
 struct ModelTensor {
@@ -60,8 +61,10 @@ class Model {
   // The same, of the bytes of a file without external data.
   static absl::StatusOr<std::shared_ptr<const Model>> Parse(absl::string_view bytes,
                                                             const ModelLimits& limits = {});
+  // `file_bytes`: of its file, without external data.
   static absl::StatusOr<std::shared_ptr<const Model>> Make(Graph graph,
-                                                           const ModelLimits& limits = {});
+                                                           const ModelLimits& limits = {},
+                                                           uint64_t file_bytes = 0);
 
   const std::vector<ModelTensor>& inputs() const { return inputs_; }
   const std::vector<ModelTensor>& outputs() const { return outputs_; }
@@ -71,8 +74,8 @@ class Model {
   std::shared_ptr<const ModelProgram> FindProgram(const InputBindings& bindings) const
       ABSL_LOCKS_EXCLUDED(mutex_);
   // The same; makes it if necessary, which may take a second. Errors are those of Specialize,
-  // LowerGraph and Validate; ResourceExhausted if its constants exceed the limit, or the
-  // memory.
+  // LowerGraph and Validate; ResourceExhausted if its constants exceed the limit, the budget or
+  // the memory.
   absl::StatusOr<std::shared_ptr<const ModelProgram>> ProgramFor(
       const InputBindings& bindings) const ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -81,21 +84,33 @@ class Model {
   absl::StatusOr<Explanation> Explain(const InputBindings& bindings) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Of the constants of the graph and of the programs that are kept. Grows when a program is made.
-  uint64_t memory_bytes() const { return memory_bytes_; }
+  // Of the graph, and of the constants of the programs that are kept; what they share counts once.
+  // Grows when a program is made.
+  uint64_t memory_bytes() const ABSL_LOCKS_EXCLUDED(mutex_) {
+    const absl::MutexLock lock(&mutex_);
+    return share_.bytes();
+  }
 
  private:
   using Kept = std::list<std::pair<std::string, std::shared_ptr<const ModelProgram>>>;
 
-  Model(Graph graph, const ModelLimits& limits) : graph_(std::move(graph)), limits_(limits) {}
+  Model(Graph graph, const ModelLimits& limits)
+      : graph_(std::move(graph)), limits_(limits), share_(limits.budget) {}
+  static ReadLimits ReadLimitsOf(const ModelLimits& limits);
+  static absl::Status NamingBudget(const ModelLimits& limits, const absl::Status& status);
   absl::Status ReadTensors();
+  absl::Status ReadConstants(uint64_t file_bytes) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status CheckKernels() const;
   InputBindings TriedBindings(int64_t first, int64_t size) const;  // of open dimensions
-  absl::StatusOr<ModelProgram> MakeProgram(const InputBindings& bindings) const;
   BuildLimits build_limits() const;
+  // `making` gets what its constants take.
+  absl::StatusOr<ModelProgram> MakeProgram(const InputBindings& bindings, ByteShare& making) const;
+  absl::Status Reserve(uint64_t bytes, ByteShare& making) const ABSL_LOCKS_EXCLUDED(mutex_);
   std::shared_ptr<const ModelProgram> FindKept(const std::string& key) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::shared_ptr<const ConstantData> DataOf(const Bytes& bytes) const ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<std::shared_ptr<const ConstantData>> DataOf(const Bytes& bytes,
+                                                             ByteShare& making) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
   uint64_t CountBytes() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Graph graph_;
@@ -107,7 +122,8 @@ class Model {
   // Of constants of the graph, which programs share. Null until one needs it.
   mutable absl::flat_hash_map<const std::string*, std::shared_ptr<const ConstantData>> constants_
       ABSL_GUARDED_BY(mutex_);
-  mutable std::atomic<uint64_t> memory_bytes_ = 0;
+  uint64_t node_bytes_ = 0;  // an estimate
+  mutable ByteShare share_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace opmill::onnx

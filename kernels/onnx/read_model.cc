@@ -11,6 +11,7 @@
 #include "google/protobuf/io/zero_copy_stream_impl.h"
 #include "kernels/base/errors.h"
 #include "kernels/base/excerpt.h"
+#include "kernels/base/file_within.h"
 #include "kernels/base/half.h"
 #include "kernels/base/utf8.h"
 #include "kernels/base/utf8_path.h"
@@ -412,29 +413,8 @@ class Reader {
       return Malformed(label, " is in another file, but the model does not come from a file.");
     }
     RETURN_IF_ERROR(CheckName(location, "an external file"));
-    const fs::path relative = PathOf(location);
-    const bool climbs = std::any_of(relative.begin(), relative.end(),
-                                    [](const fs::path& part) { return part == ".."; });
-    if (relative.empty() || relative.has_root_path() || climbs ||
-        location.find('\0') != std::string::npos) {
-      return Malformed(label, ": location ", Quoted(location),
-                       " is not a relative path within the model's folder.");
-    }
-    std::error_code error;
-    const fs::path folder = fs::canonical(*folder_, error);
-    if (error) return absl::UnavailableError("The model's folder cannot be read.");
-    fs::path path = fs::canonical(folder / relative, error);
-    if (error || !fs::is_regular_file(path, error)) {
-      return absl::NotFoundError(
-          absl::StrCat(label, ": there is no file ", Quoted(location), " in the model's folder."));
-    }
-    const auto [end, inside] =
-        std::mismatch(folder.begin(), folder.end(), path.begin(), path.end());
-    if (end != folder.end()) {
-      return Malformed(label, ": location ", Quoted(location),
-                       " is a link out of the model's folder.");
-    }
-    return path;
+    return FileWithin(*folder_, location, absl::StrCat(label, ": location ", Quoted(location)),
+                      "the model's folder");
   }
 
   const ReadLimits& limits_;

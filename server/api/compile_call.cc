@@ -9,7 +9,6 @@
 #include "proto/payload.h"
 #include "proto/stack_message.h"
 #include "server/api/call_context.h"
-#include "server/api/grpc_status.h"
 #include "server/api/model_messages.h"
 #include "server/api/out_of_memory.h"
 #include "server/api/request_decoder.h"
@@ -44,65 +43,47 @@ void EncodeCompiled(const ExecutionRequest& request, const CachedOperator& found
 
 }  // namespace
 
-CompileCall* CompileCall::Start(const ServiceParts& parts, grpc::CallbackServerContext& context,
-                                RequestOrigin origin, const grpc::ByteBuffer& request,
-                                grpc::ByteBuffer& response) {
-  auto* const call = new CompileCall(parts, std::move(origin), DeadlineOf(context), response);
-  call->Open();
-  if (const absl::Status fits = CheckMetadata(context); fits.ok()) {
-    call->Begin(request);
-  } else {
-    call->Refuse(fits);
-  }
-  return call;
-}
-
-CompileCall::CompileCall(const ServiceParts& parts, RequestOrigin origin, absl::Time deadline,
-                         grpc::ByteBuffer& response)
-    : UnaryCall(parts),
-      response_(response),
-      wanted_(parts.models),
-      request_{.origin = std::move(origin), .deadline = deadline} {}
-
-void CompileCall::Begin(const grpc::ByteBuffer& request) {
-  const absl::Status decoded = CatchOutOfMemory([&] { return Decode(request); });
+void CompileCall::Receive(grpc::ByteBuffer& message) {
+  request_.origin = std::move(origin());
+  request_.deadline = DeadlineOf(context());
+  const absl::Status decoded = CatchOutOfMemory([&] { return Decode(message); });
   if (!decoded.ok()) {
-    Refuse(decoded);
+    RefuseRequest(decoded);
   } else if (request_.has_program()) {
     Compile();
   } else {
-    wanted_.Make(parts_.executor, request_, [this](const absl::Status& made) {
+    wanted_.Make(parts().executor, request_, [this](const absl::Status& made) {
       if (made.ok()) {
         Compile();
       } else {
-        Refuse(made);
+        RefuseRequest(made);
       }
     });
   }
 }
 
-absl::Status CompileCall::Decode(const grpc::ByteBuffer& request) {
-  ASSIGN_OR_RETURN(const SplitMessage message, SplitMessage::Split(request, PayloadKind::kInputs));
+absl::Status CompileCall::Decode(grpc::ByteBuffer& message) {
+  ASSIGN_OR_RETURN(const SplitMessage split, SplitMessage::Take(message, PayloadKind::kInputs));
   StackMessage<v1::CompileOperatorRequest> header;
-  if (!header->ParseFromString(message.header())) return NotAProtobuf("CompileOperatorRequest");
-  return wanted_.Decode(*header, message.model_file(), request_);
+  if (!header->ParseFromString(split.header())) return NotAProtobuf(message_type());
+  return wanted_.Decode(*header, split.model_file(), request_);
 }
 
 void CompileCall::Compile() {
-  const absl::Status posted = parts_.executor.Compile(
+  const absl::Status posted = parts().executor.Compile(
       request_.op.has_value() ? ProgramOf(*request_.op) : *request_.program, request_.deadline,
-      cancelled_, [this](const absl::StatusOr<CachedOperator>& found) { Compiled(found); });
-  if (!posted.ok()) Refuse(posted);
+      [this] { return wanted_.cancelled(); },
+      [this](const absl::StatusOr<CachedOperator>& found) { Compiled(found); });
+  if (!posted.ok()) RefuseRequest(posted);
 }
 
 void CompileCall::Compiled(const absl::StatusOr<CachedOperator>& found) {
   if (!found.ok()) {
-    Refuse(found.status());
+    RefuseRequest(found.status());
     return;
   }
   v1::CompileOperatorResponse response;
   EncodeCompiled(request_, *found, response);
-  response_ = JoinChunks(response, {});
   {
     LogLine line(LogLevel::kInfo, "compile");
     request_.origin.AddTo(line);
@@ -110,17 +91,11 @@ void CompileCall::Compiled(const absl::StatusOr<CachedOperator>& found) {
         .Add(absl::OkStatus())
         .Add("compile", found->duration);
   }
-  Finish(grpc::Status::OK);
+  Answer(JoinChunks(response, {}));
 }
 
-void CompileCall::Refuse(const absl::Status& why) {
-  parts_.executor.Refuse(request_.origin, request_.desc(), why);
-  Finish(ToGrpcStatus(why));
-}
-
-void CompileCall::Abort(const absl::Status& why) {
-  *cancelled_ = true;
-  wanted_.Cancel(why);
+void CompileCall::RefuseRequest(const absl::Status& why) {
+  Refuse(request_.origin, request_.desc(), why);
 }
 
 }  // namespace opmill

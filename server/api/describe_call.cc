@@ -12,51 +12,32 @@
 
 namespace opmill {
 
-DescribeCall* DescribeCall::Start(const ServiceParts& parts, grpc::CallbackServerContext& context,
-                                  RequestOrigin origin, const grpc::ByteBuffer& request,
-                                  grpc::ByteBuffer& response) {
-  auto* const call = new DescribeCall(parts, std::move(origin), DeadlineOf(context), response);
-  call->Open();
-  if (const absl::Status fits = CheckMetadata(context); fits.ok()) {
-    call->Begin(request);
-  } else {
-    call->Answer(fits);
-  }
-  return call;
-}
-
-DescribeCall::DescribeCall(const ServiceParts& parts, RequestOrigin origin, absl::Time deadline,
-                           grpc::ByteBuffer& response)
-    : UnaryCall(parts),
-      response_(response),
-      origin_(std::move(origin)),
-      deadline_(deadline),
-      finder_(parts.models, "") {}
-
-void DescribeCall::Begin(const grpc::ByteBuffer& request) {
-  const absl::Status found = CatchOutOfMemory([&] { return Find(request); });
+void DescribeCall::Receive(grpc::ByteBuffer& message) {
+  const absl::Status found = CatchOutOfMemory([&] { return Find(message); });
   if (!found.ok() || finder_.model() != nullptr) {
-    Answer(found);
+    Found(found);
   } else {
-    finder_.Read(parts_.executor, origin_, deadline_,
-                 [this](const absl::Status& read) { Answer(read); });
+    finder_.Read(parts().executor, origin(), DeadlineOf(context()),
+                 [this](const absl::Status& read) { Found(read); });
   }
 }
 
-absl::Status DescribeCall::Find(const grpc::ByteBuffer& request) {
-  ASSIGN_OR_RETURN(const SplitMessage message, SplitMessage::Split(request, PayloadKind::kInputs));
+absl::Status DescribeCall::Find(grpc::ByteBuffer& message) {
+  ASSIGN_OR_RETURN(const SplitMessage split, SplitMessage::Take(message, PayloadKind::kInputs));
   StackMessage<v1::DescribeModelRequest> header;
-  if (!header->ParseFromString(message.header())) return NotAProtobuf("DescribeModelRequest");
-  return finder_.Find(header->model(), message.model_file());
+  if (!header->ParseFromString(split.header())) return NotAProtobuf(message_type());
+  return finder_.Find(header->model(), split.model_file());
 }
 
-void DescribeCall::Answer(const absl::Status& status) {
-  if (status.ok()) {
-    v1::DescribeModelResponse response;
-    EncodeModel(*finder_.model(), *response.mutable_model());
-    response_ = JoinChunks(response, {});
+void DescribeCall::Found(const absl::Status& status) {
+  if (!status.ok()) {
+    Refuse(origin(), nullptr, status);
+    return;
   }
-  End(origin_, status);
+  v1::DescribeModelResponse response;
+  EncodeModel(*finder_.model(), *response.mutable_model());
+  LogAnswer(parts(), origin(), status);
+  Answer(JoinChunks(response, {}));
 }
 
 }  // namespace opmill

@@ -2,33 +2,30 @@
 #ifndef OPMILL_SERVER_API_DESCRIBE_CALL_H_
 #define OPMILL_SERVER_API_DESCRIBE_CALL_H_
 
+#include <utility>
+
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "grpcpp/grpcpp.h"
 #include "grpcpp/support/byte_buffer.h"
+#include "server/api/message_call.h"
 #include "server/api/model_finder.h"
-#include "server/api/unary_call.h"
 
 namespace opmill {
 
-class DescribeCall final : public UnaryCall {
+class DescribeCall final : public MessageCall {
  public:
-  static DescribeCall* Start(const ServiceParts& parts, grpc::CallbackServerContext& context,
-                             RequestOrigin origin, const grpc::ByteBuffer& request,
-                             grpc::ByteBuffer& response);
-
-  void OnCancel() override { Abort(absl::CancelledError("The caller cancelled the call.")); }
-  void Abort(const absl::Status& why) override { finder_.Cancel(why); }
+  DescribeCall(grpc::CallbackServerContext& context, RequestOrigin origin,
+               const ServiceParts& parts)
+      : MessageCall(context, std::move(origin), parts), finder_(parts.models, "") {}
 
  private:
-  DescribeCall(const ServiceParts& parts, RequestOrigin origin, absl::Time deadline,
-               grpc::ByteBuffer& response);
-  void Begin(const grpc::ByteBuffer& request);
-  absl::Status Find(const grpc::ByteBuffer& request);
-  void Answer(const absl::Status& status);
+  absl::string_view message_type() const override { return "DescribeModelRequest"; }
+  void Receive(grpc::ByteBuffer& message) override;
+  void Cancel(const absl::Status& why) override { finder_.Cancel(why); }
+  absl::Status Find(grpc::ByteBuffer& message);
+  void Found(const absl::Status& status);
 
-  grpc::ByteBuffer& response_;
-  RequestOrigin origin_;
-  const absl::Time deadline_;
   ModelFinder finder_;
 };
 

@@ -120,16 +120,16 @@ absl::Status ExecuteCall::Decode(grpc::ByteBuffer& message, ExecutionRequest& be
 
 void ExecuteCall::MakeProgram(ExecutionRequest& begin,
                               const std::function<void(const absl::Status&)>& done) {
-  wanted_.Make(executor_, begin, [this, &begin, done](const absl::Status& made) {
+  wanted_.Make(parts().executor, begin, [this, &begin, done](const absl::Status& made) {
     model_ = begin.model;
     done(made.ok() ? CatchOutOfMemory([&] { return Complete(begin); }) : made);
   });
 }
 
 absl::Status ExecuteCall::Complete(ExecutionRequest& begin) {
-  RETURN_IF_ERROR(DecodeResident(resident_, tensors_, begin));
+  RETURN_IF_ERROR(DecodeResident(resident_, parts().tensors, begin));
   RETURN_IF_ERROR(DecodeSources(input_ranges_, begin));
-  ASSIGN_OR_RETURN(shared_outputs_, OpenOutputs(output_ranges_, begin, shared_memory_));
+  ASSIGN_OR_RETURN(shared_outputs_, OpenOutputs(output_ranges_, begin, parts().shared_memory));
   return absl::OkStatus();
 }
 
@@ -152,8 +152,8 @@ absl::Status ExecuteCall::DecodeSources(const Ranges& ranges, ExecutionRequest& 
       sent_positions.push_back(i);
     } else {
       ASSIGN_OR_RETURN(SharedTensor input,
-                       OpenRange(ranges, kSharedInputs, i, inputs[i], shared_memory_, begin.origin,
-                                 &CheckInputRange));
+                       OpenRange(ranges, kSharedInputs, i, inputs[i], parts().shared_memory,
+                                 begin.origin, &CheckInputRange));
       begin.sources[place] = SourceOf(std::move(input));
     }
   }
@@ -181,7 +181,7 @@ void ExecuteCall::Prepare(Executor& executor, const std::shared_ptr<Execution>& 
     respond();
     return;
   }
-  results_.emplace(execution, max_chunk_bytes_,
+  results_.emplace(execution, parts().limits.max_response_chunk_bytes,
                    ResultPosition{.output = execution->outputs().size()});
   WriteShared(executor, execution, std::move(shared_outputs_), respond);
 }
@@ -190,7 +190,7 @@ ExecuteCall::Written ExecuteCall::WriteResponse(const std::shared_ptr<Execution>
                                                 grpc::ByteBuffer& message) {
   // With outputs in shared memory nothing is left to send, which would look like success.
   if (!execution->status().ok()) return Written::kError;
-  if (!results_.has_value()) results_.emplace(execution, max_chunk_bytes_);
+  if (!results_.has_value()) results_.emplace(execution, parts().limits.max_response_chunk_bytes);
   StackMessage<v1::ExecuteResponse> response;
   if (!results_->Next(*response, message)) return Written::kError;
   return results_->done() ? Written::kLast : Written::kMore;

@@ -14,22 +14,14 @@
 #include "server/api/resident_tensors.h"
 #include "server/api/result_stream.h"
 #include "server/api/single_execution_call.h"
-#include "server/shared_memory/shared_memory.h"
 #include "server/shared_memory/shared_tensors.h"
 
 namespace opmill {
 
 class ExecuteCall final : public SingleExecutionCall {
  public:
-  ExecuteCall(grpc::CallbackServerContext& context, RequestOrigin origin, Executor& executor,
-              OpenCalls& open_calls, const ModelSources& models, const SharedMemory& shared_memory,
-              TensorStore& tensors, uint64_t max_chunk_bytes)
-      : SingleExecutionCall(context, std::move(origin), executor, open_calls),
-        executor_(executor),
-        wanted_(models),
-        shared_memory_(shared_memory),
-        tensors_(tensors),
-        max_chunk_bytes_(max_chunk_bytes) {}
+  ExecuteCall(grpc::CallbackServerContext& context, RequestOrigin origin, const ServiceParts& parts)
+      : SingleExecutionCall(context, std::move(origin), parts), wanted_(parts.models) {}
 
  private:
   absl::string_view message_type() const override { return "ExecuteRequest"; }
@@ -49,11 +41,7 @@ class ExecuteCall final : public SingleExecutionCall {
                         grpc::ByteBuffer& message) override;
   void Failed() override;
 
-  Executor& executor_;
   ProgramRequest wanted_;
-  const SharedMemory& shared_memory_;
-  TensorStore& tensors_;
-  const uint64_t max_chunk_bytes_;
   std::optional<SplitMessage> request_;  // until the inputs are sent
   // Of the message, until its program is known.
   google::protobuf::RepeatedPtrField<v1::SharedMemoryRange> input_ranges_;

@@ -35,78 +35,60 @@ void ExplainCall::Running::Cancel(Executor& executor, const absl::Status& why) {
   if (execution != nullptr) executor.Cancel(execution, why);
 }
 
-ExplainCall* ExplainCall::Start(const ServiceParts& parts, grpc::CallbackServerContext& context,
-                                RequestOrigin origin, const grpc::ByteBuffer& request,
-                                grpc::ByteBuffer& response) {
-  auto* const call = new ExplainCall(parts, std::move(origin), DeadlineOf(context), response);
-  call->Open();
-  if (const absl::Status fits = CheckMetadata(context); fits.ok()) {
-    call->Begin(request);
-  } else {
-    call->Refuse(fits);
-  }
-  return call;
-}
-
-ExplainCall::ExplainCall(const ServiceParts& parts, RequestOrigin origin, absl::Time deadline,
-                         grpc::ByteBuffer& response)
-    : UnaryCall(parts),
-      response_(response),
-      wanted_(parts.models),
-      request_{.origin = std::move(origin), .deadline = deadline} {}
-
-void ExplainCall::Begin(const grpc::ByteBuffer& request) {
-  const absl::Status decoded = CatchOutOfMemory([&] { return Decode(request); });
+void ExplainCall::Receive(grpc::ByteBuffer& message) {
+  request_.origin = std::move(origin());
+  request_.deadline = DeadlineOf(context());
+  const absl::Status decoded = CatchOutOfMemory([&] { return Decode(message); });
   if (!decoded.ok()) {
-    Refuse(decoded);
+    RefuseRequest(decoded);
   } else if (request_.has_program()) {
     Explain();
   } else {
-    wanted_.Make(parts_.executor, request_, [this](const absl::Status& made) {
+    wanted_.Make(parts().executor, request_, [this](const absl::Status& made) {
       if (made.ok()) {
         Explain();
       } else {
-        Refuse(made);
+        RefuseRequest(made);
       }
     });
   }
 }
 
-absl::Status ExplainCall::Decode(const grpc::ByteBuffer& request) {
-  ASSIGN_OR_RETURN(const SplitMessage message, SplitMessage::Split(request, PayloadKind::kInputs));
+absl::Status ExplainCall::Decode(grpc::ByteBuffer& message) {
+  ASSIGN_OR_RETURN(const SplitMessage split, SplitMessage::Take(message, PayloadKind::kInputs));
   StackMessage<v1::ExplainModelRequest> header;
-  if (!header->ParseFromString(message.header())) return NotAProtobuf("ExplainModelRequest");
+  if (!header->ParseFromString(split.header())) return NotAProtobuf(message_type());
   runs_ = header->run();
   request_.priority = header->priority();
-  return wanted_.DecodeModel(header->model(), message.model_file(), request_);
+  return wanted_.DecodeModel(header->model(), split.model_file(), request_);
 }
 
 void ExplainCall::Explain() {
   const auto next = [this] { runs_ ? Execute() : Compile(); };
   model_ = request_.model;
   if (model_->graph == nullptr) return next();
-  wanted_.Explain(parts_.executor, request_, [this, next](const auto& explained) {
-    if (!explained.ok()) return Refuse(explained.status());
+  wanted_.Explain(parts().executor, request_, [this, next](const auto& explained) {
+    if (!explained.ok()) return RefuseRequest(explained.status());
     explained_ = *explained;
     next();
   });
 }
 
 void ExplainCall::Compile() {
-  const absl::Status posted = parts_.executor.Compile(
-      *request_.program, request_.deadline, cancelled_,
+  const absl::Status posted = parts().executor.Compile(
+      *request_.program, request_.deadline, [this] { return wanted_.cancelled(); },
       [this](const absl::StatusOr<CachedOperator>& found) { Compiled(found); });
-  if (!posted.ok()) Refuse(posted);
+  if (!posted.ok()) RefuseRequest(posted);
 }
 
 void ExplainCall::Compiled(const absl::StatusOr<CachedOperator>& found) {
-  if (!found.ok()) return Refuse(found.status());
+  if (!found.ok()) return RefuseRequest(found.status());
   profile_->report = found->compiled->Report();
   v1::ExplainModelResponse response;
   EncodeDuration(found->duration, *response.mutable_compile_duration());
   response.set_was_cached(found->was_cached);
-  SetResponse(std::move(response));
-  End(request_.origin, absl::OkStatus());
+  LogAnswer(parts(), request_.origin, absl::OkStatus());
+  Answer(Encode(std::move(response)));
 }
 
 // Once it has begun, its end may come on another thread, and delete this.
@@ -114,48 +96,51 @@ void ExplainCall::Execute() {
   request_.sources = MadeUpInputs(request_.InputTensors());
   request_.profile = profile_;
   request_.on_ready = [this](const std::shared_ptr<Execution>& execution) { Executed(execution); };
-  Executor& executor = parts_.executor;
+  Executor& executor = parts().executor;
   const std::shared_ptr<Running> running = running_;
   const absl::StatusOr<std::shared_ptr<Execution>> begun = executor.Begin(request_);
-  if (!begun.ok()) return Refuse(begun.status());
+  if (!begun.ok()) return RefuseRequest(begun.status());
   running->Begun(executor, *begun);
   executor.ReceiveNone(*begun);
 }
 
 void ExplainCall::Executed(const std::shared_ptr<Execution>& execution) {
   absl::Status status = execution->status();
+  grpc::ByteBuffer answer;
   if (status.ok()) {
     status = CatchOutOfMemory([&] {
       v1::ExplainModelResponse response;
       EncodeStatistics(*execution, *response.mutable_statistics());
       *response.mutable_compile_duration() = response.statistics().compile();
       response.set_was_cached(response.statistics().was_cached());
-      SetResponse(std::move(response));
+      answer = Encode(std::move(response));
       return absl::OkStatus();
     });
   } else {
     CountFailure(execution->request());
   }
-  parts_.executor.Finish(execution);
-  Finish(ToGrpcStatus(status));
+  parts().executor.Finish(execution);
+  if (status.ok()) {
+    Answer(std::move(answer));
+  } else {
+    Finish(ToGrpcStatus(status));
+  }
 }
 
-void ExplainCall::SetResponse(v1::ExplainModelResponse response) {
+grpc::ByteBuffer ExplainCall::Encode(v1::ExplainModelResponse response) const {
   response.set_model_version(model_->model->version);
   EncodeExplanation(explained_.get(), *profile_, response);
-  response_ = JoinChunks(response, {});
+  return JoinChunks(response, {});
 }
 
-void ExplainCall::Refuse(const absl::Status& why) {
-  parts_.executor.Refuse(request_.origin, request_.desc(), why);
+void ExplainCall::RefuseRequest(const absl::Status& why) {
   if (runs_) CountFailure(request_);
-  Finish(ToGrpcStatus(why));
+  Refuse(request_.origin, request_.desc(), why);
 }
 
-void ExplainCall::Abort(const absl::Status& why) {
-  *cancelled_ = true;
+void ExplainCall::Cancel(const absl::Status& why) {
   wanted_.Cancel(why);
-  running_->Cancel(parts_.executor, why);
+  running_->Cancel(parts().executor, why);
 }
 
 }  // namespace opmill

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "kernels/base/byte_budget.h"
 #include "opmill/v1/model.pb.h"
 #include "proto/payload.h"
 #include "server/api/grpc_status.h"
@@ -27,6 +28,7 @@ struct ModelSources {
   const ModelTable& repository;
   InlineModels& inline_models;
   ModelPrograms& programs;
+  const ByteBudget& memory;
 };
 
 // The model of one request. Not thread-safe, except for Cancel.
@@ -48,6 +50,7 @@ class ModelFinder {
   // Ends the work of this finder, also that which Await has begun. Called by any thread, at any
   // time.
   void Cancel(const absl::Status& why) { pending_->Cancel(sources_.programs, why); }
+  absl::Status cancelled() const { return pending_->cancelled(); }
 
   // Null until it is found.
   const std::shared_ptr<const Model>& model() const { return model_; }

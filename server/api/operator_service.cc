@@ -12,17 +12,13 @@
 #include "server/api/server_info.h"
 
 namespace opmill {
+
 OperatorService::OperatorService(const ServiceParts& parts) : parts_(parts) {
-  const int execute = v1::ExecuteRequest::descriptor()
-                          ->file()
-                          ->FindServiceByName("OperatorService")
-                          ->FindMethodByName("Execute")
-                          ->index();
-  MarkMethodStreamed(execute, nullptr);
-  MarkMethodRawCallback(
-      execute,
-      new grpc::internal::CallbackBidiHandler<grpc::ByteBuffer, grpc::ByteBuffer>(
-          [this](grpc::CallbackServerContext* context) { return ExecuteFromItsHeaders(context); }));
+  RegisterCall<ExecuteCall>("Execute", parts_);
+  RegisterCall<CompileCall>("CompileOperator", parts_);
+  RegisterCall<DescribeCall>("DescribeModel", parts_);
+  RegisterCall<ExplainCall>("ExplainModel", parts_);
+  RegisterRaw("ExecuteStream", [this](auto* context) { return BeginExecuteStream(context); });
 }
 
 grpc::ServerUnaryReactor* OperatorService::GetServerInfo(grpc::CallbackServerContext* context,
@@ -33,36 +29,7 @@ grpc::ServerUnaryReactor* OperatorService::GetServerInfo(grpc::CallbackServerCon
   return Answer(parts_, Begin("GetServerInfo", *context), *context, absl::OkStatus());
 }
 
-grpc::ServerUnaryReactor* OperatorService::CompileOperator(grpc::CallbackServerContext* context,
-                                                           const grpc::ByteBuffer* request,
-                                                           grpc::ByteBuffer* response) {
-  return CompileCall::Start(parts_, *context, Begin("CompileOperator", *context), *request,
-                            *response);
-}
-
-grpc::ServerUnaryReactor* OperatorService::DescribeModel(grpc::CallbackServerContext* context,
-                                                         const grpc::ByteBuffer* request,
-                                                         grpc::ByteBuffer* response) {
-  return DescribeCall::Start(parts_, *context, Begin("DescribeModel", *context), *request,
-                             *response);
-}
-
-grpc::ServerUnaryReactor* OperatorService::ExplainModel(grpc::CallbackServerContext* context,
-                                                        const grpc::ByteBuffer* request,
-                                                        grpc::ByteBuffer* response) {
-  return ExplainCall::Start(parts_, *context, Begin("ExplainModel", *context), *request, *response);
-}
-
-RawReactor* OperatorService::ExecuteFromItsHeaders(grpc::CallbackServerContext* context) {
-  RequestOrigin origin;
-  const absl::Status begun = BeginRaw("Execute", parts_, *context, origin);
-  if (!begun.ok()) return Refuse(parts_, origin, begun);
-  return SingleExecutionCall::Start<ExecuteCall>(
-      *context, std::move(origin), parts_.executor, parts_.open_calls, parts_.models,
-      parts_.shared_memory, parts_.tensors, parts_.limits.max_response_chunk_bytes);
-}
-
-RawReactor* OperatorService::ExecuteStream(grpc::CallbackServerContext* context) {
+RawReactor* OperatorService::BeginExecuteStream(grpc::CallbackServerContext* context) {
   RequestOrigin origin;
   absl::Status begun = BeginRaw("ExecuteStream", parts_, *context, origin);
   if (begun.ok()) begun = parts_.executor.BeginStream(origin);
@@ -78,6 +45,7 @@ grpc::ServerUnaryReactor* OperatorService::GetStatistics(grpc::CallbackServerCon
                                                          v1::GetStatisticsResponse* response) {
   EncodeStatistics(parts_.statistics, *response);
   EncodeModelStatistics(parts_.models.repository, parts_.models.inline_models, *response);
+  response->set_model_bytes(parts_.models.memory.used());
   EncodeCacheStatistics(parts_.cache.statistics(), *response->mutable_cache());
   EncodeTotals(parts_.tensors.totals(), *response->mutable_resident());
   EncodeDeviceCounters(parts_.device.counters(), *response->mutable_device());

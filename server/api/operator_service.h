@@ -3,25 +3,23 @@
 #define OPMILL_SERVER_API_OPERATOR_SERVICE_H_
 
 #include "grpcpp/grpcpp.h"
-#include "grpcpp/support/byte_buffer.h"
 #include "opmill/v1/service.grpc.pb.h"
 #include "server/api/call_context.h"
+#include "server/api/raw_methods.h"
 #include "server/api/service_parts.h"
 
 namespace opmill {
 
 // Raw methods get their messages as bytes, so tensor bytes and files of models never pass through
 // protobuf.
-using OperatorServiceBase = v1::OperatorService::WithRawCallbackMethod_ExecuteStream<
-    v1::OperatorService::WithRawCallbackMethod_CompileOperator<
-        v1::OperatorService::WithRawCallbackMethod_DescribeModel<
-            v1::OperatorService::WithRawCallbackMethod_ExplainModel<
-                v1::OperatorService::WithCallbackMethod_GetServerInfo<
-                    v1::OperatorService::WithCallbackMethod_GetStatistics<
-                        v1::OperatorService::WithCallbackMethod_ListModels<
-                            v1::OperatorService::WithCallbackMethod_ListTensors<
-                                v1::OperatorService::WithCallbackMethod_DeleteTensor<
-                                    v1::OperatorService::Service>>>>>>>>>;
+using OperatorServiceBase =
+    RawMethods<v1::OperatorService,
+               v1::OperatorService::WithCallbackMethod_GetServerInfo<
+                   v1::OperatorService::WithCallbackMethod_GetStatistics<
+                       v1::OperatorService::WithCallbackMethod_ListModels<
+                           v1::OperatorService::WithCallbackMethod_ListTensors<
+                               v1::OperatorService::WithCallbackMethod_DeleteTensor<
+                                   v1::OperatorService::Service>>>>>>;
 
 class OperatorService final : public OperatorServiceBase {
  public:
@@ -31,16 +29,6 @@ class OperatorService final : public OperatorServiceBase {
   grpc::ServerUnaryReactor* GetServerInfo(grpc::CallbackServerContext* context,
                                           const v1::GetServerInfoRequest* request,
                                           v1::GetServerInfoResponse* response) override;
-  grpc::ServerUnaryReactor* CompileOperator(grpc::CallbackServerContext* context,
-                                            const grpc::ByteBuffer* request,
-                                            grpc::ByteBuffer* response) override;
-  grpc::ServerUnaryReactor* DescribeModel(grpc::CallbackServerContext* context,
-                                          const grpc::ByteBuffer* request,
-                                          grpc::ByteBuffer* response) override;
-  grpc::ServerUnaryReactor* ExplainModel(grpc::CallbackServerContext* context,
-                                         const grpc::ByteBuffer* request,
-                                         grpc::ByteBuffer* response) override;
-  RawReactor* ExecuteStream(grpc::CallbackServerContext* context) override;
   grpc::ServerUnaryReactor* GetStatistics(grpc::CallbackServerContext* context,
                                           const v1::GetStatisticsRequest* request,
                                           v1::GetStatisticsResponse* response) override;
@@ -59,11 +47,7 @@ class OperatorService final : public OperatorServiceBase {
   RequestOrigin Begin(absl::string_view rpc, grpc::CallbackServerContext& context) const {
     return BeginCall(rpc, context, parts_.access, parts_.connections);
   }
-
-  // For a method with a single request, gRPC waits for the message and reports nothing about the
-  // call before it arrives. Execute is therefore registered as a bidirectional stream, which is the
-  // same on the wire.
-  RawReactor* ExecuteFromItsHeaders(grpc::CallbackServerContext* context);
+  RawReactor* BeginExecuteStream(grpc::CallbackServerContext* context);
 
   const ServiceParts parts_;
 };

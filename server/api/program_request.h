@@ -75,6 +75,8 @@ class ProgramRequest {
   // After that: what becomes of the nodes of its ONNX model. `to` must live until `done` is called.
   void Explain(Executor& executor, ExecutionRequest& to, const ModelPrograms::Explained& done);
   void Cancel(const absl::Status& why) { finder_.Cancel(why); }
+  // That of Cancel; OK before.
+  absl::Status cancelled() const { return finder_.cancelled(); }
 
  private:
   absl::Status DecodeInputs(const v1::ModelDesc& desc, ExecutionRequest& to);

@@ -94,6 +94,7 @@ void EncodeServerInfo(const Device& device, const Limits& limits, v1::GetServerI
   encoded.set_max_shared_memory_regions(limits.max_shared_memory_regions);
   encoded.set_max_model_bytes(limits.max_model_bytes);
   encoded.set_max_model_constant_bytes(limits.max_model_constant_bytes);
+  encoded.set_max_total_model_bytes(limits.max_total_model_bytes);
   encoded.set_max_inline_model_bytes(limits.max_inline_model_bytes);
   encoded.set_max_inline_models(limits.max_inline_models);
   encoded.set_max_resident_tensor_bytes(limits.max_resident_tensor_bytes);

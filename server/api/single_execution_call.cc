@@ -11,55 +11,16 @@
 
 namespace opmill {
 
-SingleExecutionCall::SingleExecutionCall(grpc::CallbackServerContext& context, RequestOrigin origin,
-                                         Executor& executor, OpenCalls& open_calls)
-    : context_(context), executor_(executor), open_calls_(open_calls), origin_(std::move(origin)) {}
-
-// gRPC calls no reaction before it has the call from the service.
-void SingleExecutionCall::StartReading() {
-  StartRead(&request_);
-  open_calls_.Add(*this);
-}
-
-void SingleExecutionCall::OnReadDone(bool ok) {
-  if (!ok) {
-    EndWithoutMessage(context_.IsCancelled() ? CallerIsGone(context_)
-                                             : NotAProtobuf(message_type()));
-    return;
-  }
-  {
-    const absl::MutexLock lock(&mutex_);
-    if (!waits_for_message_) return;
-    waits_for_message_ = false;
-    waits_since_ = absl::InfiniteFuture();
-  }
-  origin_.arrived = SteadyNow();
-  Execute();
-}
-
-bool SingleExecutionCall::EndWithoutMessage(const absl::Status& why) {
-  {
-    const absl::MutexLock lock(&mutex_);
-    if (!waits_for_message_) return false;
-    waits_for_message_ = false;
-    waits_since_ = absl::InfiniteFuture();
-  }
-  executor_.Refuse(origin_, nullptr, why);
-  Finish(ToGrpcStatus(why));
-  return true;
-}
-
-void SingleExecutionCall::Execute() {
-  if (origin_.connection != nullptr) origin_.connection->AddPayload(request_.Length());
-  begin_ = ExecutionRequest{.origin = std::move(origin_),
-                            .deadline = DeadlineOf(context_),
+void SingleExecutionCall::Receive(grpc::ByteBuffer& message) {
+  begin_ = ExecutionRequest{.origin = std::move(origin()),
+                            .deadline = DeadlineOf(context()),
                             .on_ready = [this](const std::shared_ptr<Execution>& execution) {
                               ready_ = execution;
-                              Prepare(executor_, execution, [this] { WriteNext(); });
+                              Prepare(parts().executor, execution, [this] { WriteNext(); });
                             }};
-  const absl::Status decoded = CatchOutOfMemory([&] { return Decode(request_, *begin_); });
+  const absl::Status decoded = CatchOutOfMemory([&] { return Decode(message, *begin_); });
   if (!decoded.ok()) {
-    Refuse(decoded);
+    RefuseRequest(decoded);
   } else if (!begin_->has_program()) {
     AwaitProgram();
   } else {
@@ -68,28 +29,27 @@ void SingleExecutionCall::Execute() {
 }
 
 void SingleExecutionCall::AwaitProgram() {
-  ++users_;
+  AddUser();
   MakeProgram(*begin_, [this](const absl::Status& made) {
     if (made.ok()) {
       Begin();
     } else {
-      Refuse(made);
+      RefuseRequest(made);
     }
     Release();
   });
 }
 
 // The request did not become an execution.
-void SingleExecutionCall::Refuse(const absl::Status& why) {
-  executor_.Refuse(begin_->origin, begin_->desc(), why);
+void SingleExecutionCall::RefuseRequest(const absl::Status& why) {
   Failed();
-  Finish(ToGrpcStatus(why));
+  Refuse(begin_->origin, begin_->desc(), why);
 }
 
 void SingleExecutionCall::Begin() {
-  absl::StatusOr<std::shared_ptr<Execution>> begun = executor_.Begin(*begin_);
+  absl::StatusOr<std::shared_ptr<Execution>> begun = parts().executor.Begin(*begin_);
   if (!begun.ok()) {
-    Refuse(begun.status());
+    RefuseRequest(begun.status());
     return;
   }
   absl::Status aborted;
@@ -98,9 +58,8 @@ void SingleExecutionCall::Begin() {
     execution_ = *begun;
     aborted = aborted_;
   }
-  if (!aborted.ok()) executor_.Cancel(*begun, aborted);
-  SendInputs(executor_, *begun);
-  request_.Clear();
+  if (!aborted.ok()) parts().executor.Cancel(*begun, aborted);
+  SendInputs(parts().executor, *begun);
 }
 
 void SingleExecutionCall::WriteNext() {
@@ -128,16 +87,11 @@ void SingleExecutionCall::OnWriteDone(bool ok) {
     const absl::MutexLock lock(&mutex_);
     waits_since_ = absl::InfiniteFuture();
   }
-  if (!ok) executor_.Cancel(ready_, CallerIsGone(context_));
+  if (!ok) parts().executor.Cancel(ready_, CallerIsGone(context()));
   WriteNext();
 }
 
-void SingleExecutionCall::Drain() { EndWithoutMessage(Draining()); }
-
-void SingleExecutionCall::OnCancel() { Abort(CallerIsGone(context_)); }
-
-void SingleExecutionCall::Abort(const absl::Status& why) {
-  if (EndWithoutMessage(why)) return;
+void SingleExecutionCall::Cancel(const absl::Status& why) {
   std::shared_ptr<Execution> execution;
   {
     const absl::MutexLock lock(&mutex_);
@@ -145,24 +99,18 @@ void SingleExecutionCall::Abort(const absl::Status& why) {
     if (aborted_.ok()) aborted_ = why;
   }
   if (execution != nullptr) {
-    executor_.Cancel(execution, why);
+    parts().executor.Cancel(execution, why);
   } else {
     CancelProgram(why);
   }
 }
 
 void SingleExecutionCall::EndIfStalled(absl::Time now, absl::Duration timeout) {
+  MessageCall::EndIfStalled(now, timeout);
   {
     const absl::MutexLock lock(&mutex_);
     if (now - waits_since_ < timeout) return;
-    // A large message on a slow network takes long. Where the server can see them, arriving bytes
-    // count as progress.
-    if (waits_for_message_ &&
-        (origin_.connection == nullptr || now - origin_.connection->last_received_at() < timeout)) {
-      return;
-    }
   }
-  if (EndWithoutMessage(NoMessage(timeout))) return;
   EndUnread(ResultsAreNotRead(timeout));
 }
 
@@ -180,18 +128,13 @@ void SingleExecutionCall::EndIfUnread(absl::Time now, const OpenCalls::MayEnd& m
 
 void SingleExecutionCall::EndUnread(const absl::Status& why) {
   Abort(why);
-  context_.TryCancel();  // nothing else ends the write in flight
+  context().TryCancel();  // nothing else ends the write in flight
 }
 
 void SingleExecutionCall::OnDone() {
   message_.Clear();
-  if (ready_ != nullptr) executor_.Finish(ready_);
-  open_calls_.Remove(*this);
-  Release();
-}
-
-void SingleExecutionCall::Release() {
-  if (--users_ == 0) delete this;
+  if (ready_ != nullptr) parts().executor.Finish(ready_);
+  MessageCall::OnDone();
 }
 
 }  // namespace opmill

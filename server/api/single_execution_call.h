@@ -3,7 +3,6 @@
 #ifndef OPMILL_SERVER_API_SINGLE_EXECUTION_CALL_H_
 #define OPMILL_SERVER_API_SINGLE_EXECUTION_CALL_H_
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -12,42 +11,24 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "grpcpp/grpcpp.h"
 #include "grpcpp/support/byte_buffer.h"
-#include "kernels/base/steady_time.h"
+#include "server/api/message_call.h"
 #include "server/execution/executor.h"
-#include "server/execution/open_calls.h"
 
 namespace opmill {
 
-// The call starts with its headers, before its message arrives, so that a missing message is
-// noticed (EndIfStalled). Deletes itself when the call is done.
-class SingleExecutionCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
-                            public OpenCalls::Call {
+class SingleExecutionCall : public MessageCall {
  public:
-  // Creates a call of a derived class and starts it.
-  template <typename Call, typename... Arguments>
-  static Call* Start(Arguments&&... arguments) {
-    auto* const call = new Call(std::forward<Arguments>(arguments)...);
-    call->StartReading();
-    return call;
-  }
+  using MessageCall::MessageCall;
 
-  SingleExecutionCall(grpc::CallbackServerContext& context, RequestOrigin origin,
-                      Executor& executor, OpenCalls& open_calls);
+  void OnWriteDone(bool ok) final ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnDone() final;
 
-  void OnReadDone(bool ok) override ABSL_LOCKS_EXCLUDED(mutex_);
-  void OnWriteDone(bool ok) override ABSL_LOCKS_EXCLUDED(mutex_);
-  void OnCancel() override ABSL_LOCKS_EXCLUDED(mutex_);
-  void OnDone() override;
-
-  void Drain() override ABSL_LOCKS_EXCLUDED(mutex_);
-  void Abort(const absl::Status& why) override ABSL_LOCKS_EXCLUDED(mutex_);
-  void EndIfStalled(absl::Time now, absl::Duration timeout) override ABSL_LOCKS_EXCLUDED(mutex_);
-  void EndIfUnread(absl::Time now, const OpenCalls::MayEnd& may_end) override
+  void EndIfStalled(absl::Time now, absl::Duration timeout) final ABSL_LOCKS_EXCLUDED(mutex_);
+  void EndIfUnread(absl::Time now, const OpenCalls::MayEnd& may_end) final
       ABSL_LOCKS_EXCLUDED(mutex_);
 
  protected:
@@ -55,10 +36,9 @@ class SingleExecutionCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
 
   // The methods below are called by one thread at a time.
 
-  virtual absl::string_view message_type() const = 0;
-  // Decodes the message, which stays valid until SendInputs returns. Sets the program of `begin`
-  // if it is valid, even if it refuses the request, and may advance its deadline. If it succeeds
-  // without a program, MakeProgram follows.
+  // Decodes the message, whose bytes it takes. Sets the program of `begin` if it is valid, even if
+  // it refuses the request, and may advance its deadline. If it succeeds without a program,
+  // MakeProgram follows.
   virtual absl::Status Decode(grpc::ByteBuffer& message, ExecutionRequest& begin) = 0;
   // Makes the program of `begin` on another thread, then calls `done`, once.
   virtual void MakeProgram(ExecutionRequest& /*begin*/,
@@ -83,26 +63,15 @@ class SingleExecutionCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
   virtual void Failed() {}
 
  private:
-  // Only once the object is complete: from then on other threads call its methods.
-  void StartReading();
-  void Execute() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Receive(grpc::ByteBuffer& message) final ABSL_LOCKS_EXCLUDED(mutex_);
+  void Cancel(const absl::Status& why) final ABSL_LOCKS_EXCLUDED(mutex_);
   void AwaitProgram() ABSL_LOCKS_EXCLUDED(mutex_);
   void Begin() ABSL_LOCKS_EXCLUDED(mutex_);
-  void Refuse(const absl::Status& why);
-  void Release();
-  // Ends the call if its message has not come yet; false if it has.
-  bool EndWithoutMessage(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
+  void RefuseRequest(const absl::Status& why);
   void WriteNext() ABSL_LOCKS_EXCLUDED(mutex_);
   void EndUnread(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  grpc::CallbackServerContext& context_;
-  Executor& executor_;
-  OpenCalls& open_calls_;
-  RequestOrigin origin_;                   // moved into begin_
-  grpc::ByteBuffer request_;               // owned by the read, then by its handler
-  std::optional<ExecutionRequest> begin_;  // of its handler, and moved into the execution
-  // gRPC, until OnDone, and a worker that goes on after it has made the program.
-  std::atomic<uint32_t> users_ = 1;
+  std::optional<ExecutionRequest> begin_;  // of Receive, and moved into the execution
 
   // gRPC orders the reactions, so one thread at a time uses these.
   std::shared_ptr<Execution> ready_;  // null until its results are ready or it has failed
@@ -111,9 +80,8 @@ class SingleExecutionCall : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
   absl::Mutex mutex_;
   std::shared_ptr<Execution> execution_ ABSL_GUARDED_BY(mutex_);
   absl::Status aborted_ ABSL_GUARDED_BY(mutex_);  // why it was aborted before the execution began
-  bool waits_for_message_ ABSL_GUARDED_BY(mutex_) = true;
-  // Since when the call has waited for the caller to send or to read; otherwise InfiniteFuture.
-  absl::Time waits_since_ ABSL_GUARDED_BY(mutex_) = SteadyNow();
+  // Since when the call has waited for the caller to read.
+  absl::Time waits_since_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
   uint64_t written_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // of the last message written
 };
 

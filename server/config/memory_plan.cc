@@ -4,6 +4,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "kernels/base/errors.h"
 #include "server/config/byte_size.h"
 
 namespace opmill {
@@ -27,13 +28,40 @@ constexpr uint64_t kLeastBufferBytes = 128 * kMebibyte;
 
 uint64_t OfDefault(uint64_t value, uint64_t otherwise) { return value == 0 ? otherwise : value; }
 
+// By default they take at most `most_bytes`.
+absl::Status DivideModels(bool has_repository, uint64_t limit_bytes, uint64_t most_bytes,
+                          Limits& limits) {
+  const uint64_t inline_bytes =
+      limits.max_inline_models == 0
+          ? 0
+          : OfDefault(limits.max_inline_model_bytes,
+                      std::min({limit_bytes / 16, kMostInlineModelBytes, most_bytes}));
+  const uint64_t repository_bytes = has_repository ? std::min(limit_bytes / 8, most_bytes) : 0;
+  const uint64_t total_bytes =
+      OfDefault(limits.max_total_model_bytes, std::max(inline_bytes, repository_bytes));
+  limits.max_inline_model_bytes =
+      limits.max_inline_model_bytes == 0 ? std::min(inline_bytes, total_bytes) : inline_bytes;
+  limits.max_total_model_bytes = total_bytes;
+  if (total_bytes > limit_bytes) {
+    const bool chose_inline = total_bytes == inline_bytes;
+    return absl::InvalidArgumentError(
+        absl::StrCat(chose_inline ? "--max_inline_model_bytes" : "--max_total_model_bytes", " is ",
+                     FormatBytes(total_bytes), "; it must be below the --memory_limit of ",
+                     FormatBytes(limit_bytes), "."));
+  }
+  if (limits.max_inline_model_bytes <= total_bytes) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--max_inline_model_bytes is ", FormatBytes(inline_bytes),
+      "; it must be at most the --max_total_model_bytes of ", FormatBytes(total_bytes), "."));
+}
+
 }  // namespace
 
 size_t MemoryPlan::live_kernels() const {
   return static_cast<size_t>(kernel_bytes / kBytesPerKernel);
 }
 
-absl::StatusOr<MemoryPlan> DivideMemory(uint64_t host_bytes, Limits& limits) {
+absl::StatusOr<MemoryPlan> DivideMemory(uint64_t host_bytes, bool has_repository, Limits& limits) {
   limits.memory_limit = OfDefault(limits.memory_limit, host_bytes / 4 * 3);
   MemoryPlan plan = {.limit_bytes = limits.memory_limit};
   plan.process_bytes = kProcessBytes + limits.max_executions * kBytesPerExecution;
@@ -44,22 +72,16 @@ absl::StatusOr<MemoryPlan> DivideMemory(uint64_t host_bytes, Limits& limits) {
       std::max(std::min(plan.limit_bytes / 8, kMostTransportBytes), least_transport_bytes);
   uint64_t others =
       plan.process_bytes + plan.kernel_bytes + plan.operator_bytes + plan.transport_bytes;
-  if (limits.max_inline_models > 0) {
-    const uint64_t left = plan.limit_bytes - std::min(plan.limit_bytes, others + kLeastBufferBytes);
-    limits.max_inline_model_bytes =
-        OfDefault(limits.max_inline_model_bytes,
-                  std::min({plan.limit_bytes / 16, kMostInlineModelBytes, left / 2}));
-    plan.inline_model_bytes = limits.max_inline_model_bytes;
-    if (plan.inline_model_bytes > plan.limit_bytes) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "--max_inline_model_bytes is ", FormatBytes(plan.inline_model_bytes),
-          "; it must be below the --memory_limit of ", FormatBytes(plan.limit_bytes), "."));
-    }
-    others += plan.inline_model_bytes;
-  }
-  const uint64_t left = plan.limit_bytes - std::min(plan.limit_bytes, others + kLeastBufferBytes);
+  const auto left = [&] {
+    return plan.limit_bytes - std::min(plan.limit_bytes, others + kLeastBufferBytes);
+  };
+  RETURN_IF_ERROR(DivideModels(has_repository, plan.limit_bytes, left() / 4, limits));
+  plan.model_bytes = limits.max_total_model_bytes;
+  // Compiled programs keep constants and packed weights, about as much as models take.
+  plan.operator_bytes += plan.model_bytes;
+  others += 2 * plan.model_bytes;
   limits.max_resident_tensor_bytes =
-      OfDefault(limits.max_resident_tensor_bytes, std::min(plan.limit_bytes / 8, left / 2));
+      OfDefault(limits.max_resident_tensor_bytes, std::min(plan.limit_bytes / 8, left() / 2));
   plan.resident_tensor_bytes = limits.max_resident_tensor_bytes;
   if (plan.resident_tensor_bytes > plan.limit_bytes) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -74,9 +96,7 @@ absl::StatusOr<MemoryPlan> DivideMemory(uint64_t host_bytes, Limits& limits) {
         " for the process and --max_executions (", limits.max_executions, "), ",
         FormatBytes(plan.kernel_bytes), " for live kernels, ", FormatBytes(plan.operator_bytes),
         " for compiled operators, ",
-        plan.inline_model_bytes == 0
-            ? ""
-            : absl::StrCat(FormatBytes(plan.inline_model_bytes), " for models that callers send, "),
+        plan.model_bytes == 0 ? "" : absl::StrCat(FormatBytes(plan.model_bytes), " for models, "),
         plan.resident_tensor_bytes == 0
             ? ""
             : absl::StrCat(FormatBytes(plan.resident_tensor_bytes), " for tensors that stay, "),

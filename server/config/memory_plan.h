@@ -4,7 +4,7 @@
 //   process     code, driver, threads; executions, calls and connections, which take kilobytes each
 //   kernels     live kernels on the device
 //   operators   compiled operators in the cache
-//   models      ONNX models that callers have sent
+//   models      ONNX models of the repository, and those that callers have sent
 //   transport   messages and connections, as counted by gRPC
 //   resident    tensors that stay on the server
 //   buffers     inputs and outputs in flight, scratch, and memory that is kept for reuse
@@ -24,7 +24,7 @@ struct MemoryPlan {
   uint64_t process_bytes = 0;
   uint64_t kernel_bytes = 0;
   uint64_t operator_bytes = 0;
-  uint64_t inline_model_bytes = 0;
+  uint64_t model_bytes = 0;
   uint64_t transport_bytes = 0;
   uint64_t resident_tensor_bytes = 0;
   uint64_t buffer_bytes = 0;
@@ -34,7 +34,7 @@ struct MemoryPlan {
 
 // Sets the limits that are 0. Returns InvalidArgument, in terms of the flags, if together they need
 // more than the memory limit.
-absl::StatusOr<MemoryPlan> DivideMemory(uint64_t host_bytes, Limits& limits);
+absl::StatusOr<MemoryPlan> DivideMemory(uint64_t host_bytes, bool has_repository, Limits& limits);
 
 }  // namespace opmill
 

@@ -41,7 +41,8 @@ class CallerAccount {
   Holding queued;  // those of the executions that wait for the device
   Holding bytes;
   Holding streams;
-  Pace pace;  // guarded by the mutex of WaitingExecutions
+  Holding model_waits;  // requests that wait for models
+  Pace pace;            // guarded by the mutex of WaitingExecutions
 
   // Held from the check of the caller's limits until what they limit is taken, so that two begins
   // do not pass the check for the same room.

@@ -48,8 +48,7 @@ absl::StatusOr<CachedOperator> Compilations::Get(const Program& program, absl::T
 }
 
 absl::Status Compilations::Post(Program program, absl::Time deadline,
-                                std::shared_ptr<const std::atomic<bool>> cancelled,
-                                Admission::Load load,
+                                std::function<absl::Status()> cancelled, Admission::Load load,
                                 std::function<void(absl::StatusOr<CachedOperator>)> done) {
   load.compilations = posted_.fetch_add(1);
   Found found;
@@ -63,11 +62,8 @@ absl::Status Compilations::Post(Program program, absl::Time deadline,
   workers_.PostLowPriority([this, program = std::move(program), deadline,
                             cancelled = std::move(cancelled), found = std::move(found),
                             done = std::move(done)]() mutable {
-    if (*cancelled) {
-      done(absl::CancelledError("The caller cancelled the call or is gone."));
-    } else {
-      done(Get(program, deadline, std::move(found)));
-    }
+    const absl::Status why = cancelled();
+    done(why.ok() ? Get(program, deadline, std::move(found)) : why);
     --posted_;
   });
   return absl::OkStatus();

@@ -48,10 +48,10 @@ class Compilations {
   absl::StatusOr<CachedOperator> Get(const Program& program, absl::Time deadline, Found found);
 
   // Compiles on a worker, which also calls `done`. Programs that executions wait for come first.
-  // Does nothing if `cancelled` is true by then. If this returns an error, `done` is not called.
-  absl::Status Post(Program program, absl::Time deadline,
-                    std::shared_ptr<const std::atomic<bool>> cancelled, Admission::Load load,
-                    std::function<void(absl::StatusOr<CachedOperator>)> done);
+  // If `cancelled` returns an error by then, `done` gets it. If this returns an error, neither is
+  // called.
+  absl::Status Post(Program program, absl::Time deadline, std::function<absl::Status()> cancelled,
+                    Admission::Load load, std::function<void(absl::StatusOr<CachedOperator>)> done);
 
   // What was compiled for a lost device is of no use to the next.
   void ForgetAll() {

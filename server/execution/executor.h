@@ -90,7 +90,7 @@ class Executor {
 
   // As Compilations::Post.
   absl::Status Compile(Program program, absl::Time deadline,
-                       std::shared_ptr<const std::atomic<bool>> cancelled,
+                       std::function<absl::Status()> cancelled,
                        std::function<void(absl::StatusOr<CachedOperator>)> done) {
     return compilations_.Post(std::move(program), deadline, std::move(cancelled), load(),
                               std::move(done));

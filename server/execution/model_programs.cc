@@ -13,6 +13,7 @@ class ModelPrograms::Wait {
   // Under the lock of ModelPrograms.
   std::function<void(const Made&)> done;  // null once the wait has ended
   std::shared_ptr<Making> making;
+  std::shared_ptr<CallerAccount> caller;
   std::list<std::shared_ptr<Wait>>::iterator position;
   DeadlineTimer::Handle deadline = DeadlineTimer::kNone;
 };
@@ -27,9 +28,19 @@ struct ModelPrograms::Making {
 };
 
 ModelPrograms::ModelPrograms(Executor& executor, uint64_t max_waits)
-    : executor_(executor),
-      max_waits_(max_waits),
-      max_making_(std::max(1u, executor.workers() - 1)) {}
+    : executor_(executor), waits_(max_waits), max_making_(std::max(1u, executor.workers() - 1)) {}
+
+absl::Status ModelPrograms::TooManyWait(uint64_t up_to) const {
+  const uint64_t limit = waits_.limit();
+  return WithRetryDelay(
+      absl::ResourceExhaustedError(absl::StrCat(
+          "The server has ", waits_.used(), " of ", limit,
+          " requests (max_queued) waiting for models",
+          up_to < limit ? absl::StrCat(", and the last ", limit - up_to, " are for other callers")
+                        : "",
+          ".")),
+      kUsualRetryDelay);
+}
 
 absl::StatusOr<std::shared_ptr<ModelPrograms::Wait>> ModelPrograms::Make(
     const std::shared_ptr<const onnx::Model>& model, const onnx::InputBindings& bindings,
@@ -80,16 +91,12 @@ absl::StatusOr<std::shared_ptr<ModelPrograms::Wait>> ModelPrograms::Await(
     const std::shared_ptr<CallerAccount>& caller, absl::Time deadline,
     std::function<void(const Made&)> done) {
   auto wait = std::make_shared<Wait>();
+  wait->caller = caller;
   bool starts = false;
+  const uint64_t up_to = waits_.LimitFor(caller->model_waits, 1, executor_.callers().several());
+  if (!waits_.TryTake(caller->model_waits, 1, up_to)) return TooManyWait(up_to);
   {
     const absl::MutexLock lock(&mutex_);
-    if (waits_ >= max_waits_) {
-      return WithRetryDelay(
-          absl::ResourceExhaustedError(absl::StrCat("The server has ", waits_,
-                                                    " requests (max_queued) waiting for models.")),
-          kUsualRetryDelay);
-    }
-    ++waits_;
     std::shared_ptr<Making>& making = makings_[key];
     if (making == nullptr) {
       making = std::make_shared<Making>(
@@ -121,7 +128,7 @@ void ModelPrograms::Cancel(const std::shared_ptr<Wait>& wait, const absl::Status
     const absl::MutexLock lock(&mutex_);
     if (wait->done == nullptr) return;
     done = std::exchange(wait->done, nullptr);
-    --waits_;
+    waits_.Return(wait->caller->model_waits, 1);
     const std::shared_ptr<Making> making = std::move(wait->making);
     making->waits.erase(wait->position);
     if (making->waits.empty() && !making->has_begun) {
@@ -152,8 +159,8 @@ bool ModelPrograms::MakeNext() {
     const absl::MutexLock lock(&mutex_);
     makings_.erase(making->key);
     waits.swap(making->waits);
-    waits_ -= waits.size();
     for (const std::shared_ptr<Wait>& wait : waits) {
+      waits_.Return(wait->caller->model_waits, 1);
       done.push_back(std::exchange(wait->done, nullptr));
       wait->making = nullptr;
     }

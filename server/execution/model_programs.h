@@ -25,6 +25,7 @@
 #include "server/execution/deadline_timer.h"
 #include "server/execution/executor.h"
 #include "server/execution/fair_queue.h"
+#include "server/execution/shared_limit.h"
 #include "server/models/model.h"
 
 namespace opmill {
@@ -43,7 +44,7 @@ class ModelPrograms : public std::enable_shared_from_this<ModelPrograms> {
   using ReadDone = std::function<void(const absl::StatusOr<std::shared_ptr<const Model>>&)>;
   class Wait;
 
-  // At most `max_waits` requests wait.
+  // At most `max_waits` requests wait; callers share the limit.
   ModelPrograms(Executor& executor, uint64_t max_waits);
 
   // Calls `done` once: on a worker with the program or why there is none; with DeadlineExceeded;
@@ -82,17 +83,17 @@ class ModelPrograms : public std::enable_shared_from_this<ModelPrograms> {
                                               absl::Time deadline,
                                               std::function<void(const Made&)> done)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status TooManyWait(uint64_t up_to) const;
   // Does the work whose turn it is. False if none is left.
   bool MakeNext() ABSL_LOCKS_EXCLUDED(mutex_);
 
   Executor& executor_;
-  const uint64_t max_waits_;
+  SharedLimit waits_;
   const uint32_t max_making_;
   absl::Mutex mutex_;
   absl::flat_hash_map<Key, std::shared_ptr<Making>> makings_ ABSL_GUARDED_BY(mutex_);
   Queue queue_ ABSL_GUARDED_BY(mutex_){1};  // those that have not begun
   uint32_t making_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint64_t waits_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 // The work that a request waits for. It may be cancelled at any time, even before it is known.
@@ -104,9 +105,14 @@ class PendingWork {
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Also ends the work that is yet to come.
   void Cancel(ModelPrograms& programs, const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
+  // That of Cancel; OK before.
+  absl::Status cancelled() const ABSL_LOCKS_EXCLUDED(mutex_) {
+    const absl::MutexLock lock(&mutex_);
+    return cancelled_;
+  }
 
  private:
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
   std::vector<std::shared_ptr<ModelPrograms::Wait>> waits_ ABSL_GUARDED_BY(mutex_);
   absl::Status cancelled_ ABSL_GUARDED_BY(mutex_);
 };

@@ -111,9 +111,14 @@ ABSL_FLAG(uint32_t, max_shared_memory_regions, opmill::Limits().max_shared_memor
           "Regions of shared memory that callers have registered.");
 ABSL_FLAG(opmill::ByteSize, max_model_bytes, {opmill::Limits().max_model_bytes},
           "An ONNX model in memory, with its external data.");
+ABSL_FLAG(
+    opmill::ByteSize, max_total_model_bytes, {opmill::Limits().max_total_model_bytes},
+    "The memory of all ONNX models: their graphs and the constants of their programs. 0: with "
+    "a --model_repository an eighth of --memory_limit, at most a quarter of what the other parts "
+    "leave; without one --max_inline_model_bytes.");
 ABSL_FLAG(opmill::ByteSize, max_inline_model_bytes, {opmill::Limits().max_inline_model_bytes},
-          "The memory of ONNX models that callers have sent. 0: a sixteenth of --memory_limit, at "
-          "most 1GiB and half of what the other parts leave.");
+          "The part of it that ONNX models which callers have sent may take. 0: a sixteenth of "
+          "--memory_limit, at most 1GiB and a quarter of what the other parts leave.");
 ABSL_FLAG(uint32_t, max_inline_models, opmill::Limits().max_inline_models,
           "How many of these are kept; the least recently used is dropped. 0: none is accepted.");
 ABSL_FLAG(opmill::ByteSize, max_model_constant_bytes, {opmill::Limits().max_model_constant_bytes},
@@ -237,6 +242,7 @@ absl::Status ReadLimits(Limits& limits) {
             .max_shared_memory_regions = absl::GetFlag(FLAGS_max_shared_memory_regions),
             .max_model_bytes = absl::GetFlag(FLAGS_max_model_bytes).bytes,
             .max_model_constant_bytes = absl::GetFlag(FLAGS_max_model_constant_bytes).bytes,
+            .max_total_model_bytes = absl::GetFlag(FLAGS_max_total_model_bytes).bytes,
             .max_inline_model_bytes = absl::GetFlag(FLAGS_max_inline_model_bytes).bytes,
             .max_inline_models = absl::GetFlag(FLAGS_max_inline_models),
             .max_resident_tensor_bytes = absl::GetFlag(FLAGS_max_resident_tensor_bytes).bytes,
@@ -266,7 +272,8 @@ absl::Status ReadLimits(Limits& limits) {
                                                    absl::FormatDuration(limits.stall_timeout),
                                                    "; it must be at least 100ms."));
   }
-  return DivideMemory(HostMemoryBytes(), limits).status();
+  return DivideMemory(HostMemoryBytes(), !absl::GetFlag(FLAGS_model_repository).empty(), limits)
+      .status();
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "kernels/base/byte_budget.h"
 #include "kernels/engine/device.h"
 #include "kernels/engine/operator_cache.h"
 #include "server/access/access.h"
@@ -24,6 +25,7 @@ struct MetricsSources {
   const Statistics& statistics;
   const OpenCalls& open_calls;
   const Access& access;
+  const ByteBudget& models;
   const Limits& limits;
   Connections& connections;
 };

@@ -32,8 +32,7 @@ constexpr absl::string_view kUnsupported[] = {
 // Those that would not: where a model runs, how fast, and how it is reported.
 constexpr absl::string_view kWithoutEffect[] = {
     // ModelConfig
-    "cc_model_filenames", "metric_tags", "model_metrics", "model_warmup", "optimization",
-    "response_cache",
+    "cc_model_filenames", "metric_tags", "model_metrics", "optimization", "response_cache",
     // ModelInput, ModelOutput
     "format", "label_filename",
     // ModelInstanceGroup

@@ -10,7 +10,6 @@
 #include "absl/strings/str_join.h"
 #include "kernels/base/errors.h"
 #include "kernels/base/excerpt.h"
-#include "server/models/data_types.h"
 #include "server/models/model_config.h"
 
 namespace opmill {
@@ -21,10 +20,6 @@ constexpr absl::string_view kTritonBackend = "onnxruntime";
 constexpr absl::string_view kTritonPlatform = "onnxruntime_onnx";
 constexpr int32_t kMostBatchSize = 4096;
 constexpr uint64_t kMostDelayMicroseconds = 10'000'000;
-
-inference::DataType TypeOf(const ModelTensor& tensor) {
-  return tensor.is_bool ? inference::TYPE_BOOL : ConfigTypeOf(tensor.data_type);
-}
 
 // Dimensions of a batch that requests are joined along: the first one of each tensor.
 absl::Status CheckBatchDimensions(int32_t max_batch_size, const Model& model) {
@@ -113,12 +108,13 @@ absl::Status CheckTensors(const Given& given, absl::string_view what, bool needs
           absl::StrCat(path, ".name (\"", Excerpt(found->name), "\") is given twice."));
     }
     is_given[index] = true;
-    if (given[i].data_type() != inference::TYPE_INVALID && given[i].data_type() != TypeOf(*found)) {
+    if (given[i].data_type() != inference::TYPE_INVALID &&
+        given[i].data_type() != ConfigTypeOf(*found)) {
       return InvalidField(
           absl::StrCat(path, ".data_type"),
           absl::StrCat(path, ".data_type is ", inference::DataType_Name(given[i].data_type()),
                        "; in the file ", Excerpt(found->name), " is ",
-                       inference::DataType_Name(TypeOf(*found)), "."));
+                       inference::DataType_Name(ConfigTypeOf(*found)), "."));
     }
     RETURN_IF_ERROR(CheckDims(given[i].dims(), path, batch, *found));
   }
@@ -168,7 +164,7 @@ void EncodeTensors(const std::vector<ModelTensor>& from, size_t batch, Tensors& 
   for (const ModelTensor& tensor : from) {
     auto& encoded = *to.Add();
     encoded.set_name(tensor.name);
-    encoded.set_data_type(TypeOf(tensor));
+    encoded.set_data_type(ConfigTypeOf(tensor));
     encoded.mutable_dims()->Add(tensor.shape.begin() + static_cast<std::ptrdiff_t>(batch),
                                 tensor.shape.end());
   }
@@ -253,6 +249,7 @@ absl::Status Configure(const inference::ModelConfig& config, Model& model) {
   model.max_batch_size = static_cast<uint32_t>(config.max_batch_size());
   if (config.has_dynamic_batching()) model.batching = BatchOptionsOf(config);
   model.config = Completed(config, model);
+  model.warm_ups = config.model_warmup();
   return absl::OkStatus();
 }
 

@@ -74,6 +74,10 @@ absl::string_view TypeNameOf(const ModelTensor& tensor) {
   return tensor.is_bool ? kBoolName : NameOf(tensor.data_type);
 }
 
+inference::DataType ConfigTypeOf(const ModelTensor& tensor) {
+  return tensor.is_bool ? inference::TYPE_BOOL : ConfigTypeOf(tensor.data_type);
+}
+
 std::shared_ptr<Model> MakeGraphModel(const std::string& name, const std::string& version,
                                       std::shared_ptr<const onnx::Model> graph) {
   auto model = std::make_shared<Model>();

@@ -30,8 +30,9 @@ struct ModelTensor {
   bool is_bool = false;        // UINT8 that is 0 or 1
 };
 
-// The name of its type in the Open Inference Protocol.
+// The name of its type in the Open Inference Protocol, and its type in configurations.
 absl::string_view TypeNameOf(const ModelTensor& tensor);
+inference::DataType ConfigTypeOf(const ModelTensor& tensor);
 
 // Immutable except for its statistics.
 struct Model {
@@ -43,6 +44,10 @@ struct Model {
   std::string files;              // of a graph: what differs if they change
   std::string config_text;        // of a graph: its file
   inference::ModelConfig config;  // of a graph: complete
+  // Of a model of the repository: where input_data_file of model_warmup lies; empty if its files
+  // come from a request.
+  std::string warm_up_folder;
+  google::protobuf::RepeatedPtrField<inference::ModelWarmup> warm_ups;
   uint32_t max_batch_size = 0;    // of requests of a graph, along their first dimension; 0: any
   std::optional<BatchOptions> batching;  // null: requests are not joined
   Parameters parameters;  // set by the model; requests may set others if it is built in

@@ -239,6 +239,7 @@ absl::StatusOr<std::shared_ptr<Model>> MakeOperatorModel(const inference::ModelC
   RETURN_IF_ERROR(ReadParameters(config, *model));
   RETURN_IF_ERROR(ReadInputs(config, *model));
   RETURN_IF_ERROR(ReadOutputs(config, *model));
+  model->warm_ups = config.model_warmup();
   return model;
 }
 

@@ -27,11 +27,15 @@ constexpr size_t kMostConfigBytes = size_t{64} << 10;
 constexpr size_t kMostBatchedPrograms = 48;  // those of requests, and those of joined runs
 constexpr size_t kMostStampBytes = size_t{1} << 20;
 
-std::string ConfigPath(const std::string& path) { return Utf8Name(PathOf(path) / kConfigName); }
+std::string VersionPath(const std::string& path, uint64_t version) {
+  return Utf8Name(PathOf(path) / absl::StrCat(version));
+}
 
 std::string FilePath(const std::string& path, uint64_t version, const std::string& file) {
-  return Utf8Name(PathOf(path) / absl::StrCat(version) / PathOf(file));
+  return Utf8Name(PathOf(VersionPath(path, version)) / PathOf(file));
 }
+
+std::string WarmUpPath(const std::string& path) { return Utf8Name(PathOf(path) / "warmup"); }
 
 // The folders of versions, which are positive numbers, in ascending order.
 std::vector<uint64_t> FindVersions(const std::string& path) {
@@ -57,11 +61,11 @@ std::string StampOf(const std::filesystem::path& file) {
   return absl::StrCat(Utf8Name(file), " ", size, " ", written, "\n");
 }
 
-// Of all files: a model may have others beside its own.
-std::string StampOfVersion(const std::string& path, uint64_t version) {
+// Of all files: a version may have others beside its model.
+std::string StampOfFolder(const std::string& path) {
   std::vector<std::string> stamps;
   std::error_code error;
-  for (std::filesystem::directory_iterator entry(PathOf(path) / absl::StrCat(version), error), end;
+  for (std::filesystem::directory_iterator entry(PathOf(path), error), end;
        !error && entry != end && stamps.size() < kMostFolderEntries; entry.increment(error)) {
     stamps.push_back(StampOf(entry->path()));
   }
@@ -141,6 +145,7 @@ class FolderReader {
     }
     ASSIGN_OR_RETURN(std::shared_ptr<Model> model, MakeOperatorModel(parsed_.config));
     if (!before_.empty()) model->statistics = before_.rbegin()->second->statistics;
+    model->warm_up_folder = WarmUpPath(path_);
     LogWithoutEffect(*model);
     uint64_t version = 0;
     if (absl::SimpleAtoi(model->version, &version)) folder.versions.emplace(version, model);
@@ -151,8 +156,9 @@ class FolderReader {
     const auto found = before_.find(version);
     const std::shared_ptr<const Model> before = found == before_.end() ? nullptr : found->second;
     const std::string* const given = GivenFile(version);
-    const std::string stamp =
-        given == nullptr ? StampOfVersion(path_, version) : absl::StrCat("given ", Sha256(*given));
+    const std::string stamp = given == nullptr ? StampOfFolder(VersionPath(path_, version)) +
+                                                     StampOfFolder(WarmUpPath(path_))
+                                               : absl::StrCat("given ", Sha256(*given));
     if (before != nullptr && before->files == stamp && before->config_text == text_) {
       folder.versions.emplace(version, before);
       return;
@@ -180,6 +186,7 @@ class FolderReader {
       return;
     }
     model->files = stamp;
+    if (given == nullptr) model->warm_up_folder = WarmUpPath(path_);
     model->config_text = text_;
     if (before != nullptr) model->statistics = before->statistics;
     LogWithoutEffect(*model);
@@ -230,11 +237,14 @@ ModelFolder ReadModelFolder(const std::string& name, const std::string& path,
   return folder;
 }
 
+std::string ConfigPath(const std::string& path) { return Utf8Name(PathOf(path) / kConfigName); }
+
 std::string StampOfModelFolder(const std::string& path) {
   std::string stamp = WatchedFiles::FingerprintOf({ConfigPath(path)});
   for (const uint64_t version : FindVersions(path)) {
-    if (stamp.size() < kMostStampBytes) stamp += StampOfVersion(path, version);
+    if (stamp.size() < kMostStampBytes) stamp += StampOfFolder(VersionPath(path, version));
   }
+  stamp += StampOfFolder(WarmUpPath(path));
   return stamp;
 }
 

@@ -44,6 +44,9 @@ ModelFolder ReadModelFolder(const std::string& name, const std::string& path,
                             const onnx::ModelLimits& limits, const ModelVersions& before,
                             const ModelOverride& override_with = {});
 
+// Of the configuration in the folder.
+std::string ConfigPath(const std::string& path);
+
 // Differs if what ReadModelFolder returns may differ. Files of models are not read for it: they may
 // have gigabytes.
 std::string StampOfModelFolder(const std::string& path);

@@ -259,9 +259,9 @@ ModelFolder ModelRepository::Read(const std::string& name, const std::string& pa
     const ModelVersions before = table_.Served(name);
     folder = ReadModelFolder(name, path, limits_, before, override_with);
     LimitVersions(before, table_.CountServed(), folder);
-    PrepareNew(before, folder);
+    PrepareNew(path, before, folder);
   } else {
-    folder.errors.emplace(0, ModelError{absl::StrCat(path, "/config.pbtxt"), refusal});
+    folder.errors.emplace(0, ModelError{ConfigPath(path), refusal});
   }
   for (const auto& [version, error] : folder.errors) {
     LogLine(LogLevel::kWarning, "model")
@@ -273,7 +273,8 @@ ModelFolder ModelRepository::Read(const std::string& name, const std::string& pa
   return folder;
 }
 
-void ModelRepository::PrepareNew(const ModelVersions& before, ModelFolder& folder) const {
+void ModelRepository::PrepareNew(const std::string& path, const ModelVersions& before,
+                                 ModelFolder& folder) const {
   for (auto at = folder.versions.begin(); at != folder.versions.end();) {
     auto& [version, model] = *at;
     const auto served = before.find(version);
@@ -283,7 +284,7 @@ void ModelRepository::PrepareNew(const ModelVersions& before, ModelFolder& folde
       ++at;
       continue;
     }
-    folder.errors.emplace(version, ModelError{"", prepared});
+    folder.errors.emplace(version, ModelError{ConfigPath(path), prepared});
     if (served == before.end()) {
       at = folder.versions.erase(at);
     } else {

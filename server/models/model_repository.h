@@ -61,7 +61,7 @@ class ModelRepository {
   absl::Status CheckName(const std::string& name) const;
   ModelFolder Read(const std::string& name, const std::string& path,
                    const ModelOverride& override_with) const;
-  void PrepareNew(const ModelVersions& before, ModelFolder& folder) const;
+  void PrepareNew(const std::string& path, const ModelVersions& before, ModelFolder& folder) const;
 
   const RepositoryOptions options_;
   const onnx::ModelLimits limits_;

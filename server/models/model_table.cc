@@ -17,11 +17,33 @@ std::string ListOf(const ModelVersions& versions) {
   });
 }
 
+// 0 if it is the text of no version.
+uint64_t NumberOf(absl::string_view version) {
+  uint64_t number = 0;
+  const bool is_number = absl::SimpleAtoi(version, &number) && absl::StrCat(number) == version;
+  return is_number ? number : 0;
+}
+
 // Of the version, or if it has none, of the newest that has one, or of the model. Empty: none.
 std::string ErrorOf(const std::map<uint64_t, std::string>& errors, uint64_t version) {
   if (errors.empty()) return "";
   const auto own = errors.find(version);
   return own == errors.end() ? errors.rbegin()->second : own->second;
+}
+
+absl::StatusOr<std::shared_ptr<const Model>> Choose(absl::string_view name,
+                                                    absl::string_view version,
+                                                    const ModelVersions& versions,
+                                                    const std::map<uint64_t, std::string>& errors) {
+  if (version.empty()) return versions.rbegin()->second;
+  const uint64_t number = NumberOf(version);
+  if (const auto found = versions.find(number); found != versions.end()) return found->second;
+  const std::string reason = ErrorOf(errors, number);
+  return WithField(absl::NotFoundError(absl::StrCat(
+                       "The model ", name, " has the version", versions.size() > 1 ? "s " : " ",
+                       ListOf(versions), ", not \"", Excerpt(version), "\".",
+                       reason.empty() ? "" : absl::StrCat(" ", reason))),
+                   "model_version");
 }
 
 }  // namespace
@@ -52,28 +74,14 @@ absl::Status ModelTable::WhyNot(absl::string_view name, const Entry* entry, uint
 
 absl::StatusOr<std::shared_ptr<const Model>> ModelTable::Find(absl::string_view name,
                                                               absl::string_view version) const {
-  uint64_t number = 0;  // of no version
-  const bool is_number = absl::SimpleAtoi(version, &number) && absl::StrCat(number) == version;
-  if (!is_number) number = 0;
-  ModelVersions versions;
-  std::string reason;
   if (const auto found = built_in_.find(name); found != built_in_.end()) {
-    versions = found->second;
-  } else {
-    const absl::MutexLock lock(&mutex_);
-    const auto at = entries_.find(name);
-    const Entry* const entry = at == entries_.end() ? nullptr : &at->second;
-    if (entry == nullptr || entry->versions.empty()) return WhyNot(name, entry, number);
-    versions = entry->versions;
-    reason = ErrorOf(entry->errors, number);
+    return Choose(name, version, found->second, {});
   }
-  if (version.empty()) return versions.rbegin()->second;
-  if (const auto found = versions.find(number); found != versions.end()) return found->second;
-  return WithField(absl::NotFoundError(absl::StrCat(
-                       "The model ", name, " has the version", versions.size() > 1 ? "s " : " ",
-                       ListOf(versions), ", not \"", Excerpt(version), "\".",
-                       reason.empty() ? "" : absl::StrCat(" ", reason))),
-                   "model_version");
+  const absl::MutexLock lock(&mutex_);
+  const auto at = entries_.find(name);
+  const Entry* const entry = at == entries_.end() ? nullptr : &at->second;
+  if (entry == nullptr || entry->versions.empty()) return WhyNot(name, entry, NumberOf(version));
+  return Choose(name, version, entry->versions, entry->errors);
 }
 
 std::vector<std::shared_ptr<const Model>> ModelTable::VersionsOf(absl::string_view name) const {

@@ -11,6 +11,7 @@
 #include "server/oip/model_infer_call.h"
 #include "server/oip/model_metadata.h"
 #include "server/oip/model_stream_infer_call.h"
+#include "server/oip/repository_call.h"
 #include "server/shared_memory/region_table.h"
 #include "server/shared_memory/shared_tensors.h"
 
@@ -49,14 +50,6 @@ absl::StatusOr<std::vector<std::shared_ptr<const Model>>> Select(const ModelTabl
   return std::vector{*std::move(model)};
 }
 
-int IndexOfMethod(const char* method) {
-  return inference::ModelInferRequest::descriptor()
-      ->file()
-      ->FindServiceByName("GRPCInferenceService")
-      ->FindMethodByName(method)
-      ->index();
-}
-
 const char* NameOf(ModelState state) {
   switch (state) {
     case ModelState::kReady:
@@ -73,42 +66,13 @@ const char* NameOf(ModelState state) {
 
 InferenceService::InferenceService(const ServiceParts& parts, const ModelTable& models,
                                    ModelRepository& repository, std::function<bool()> is_ready)
-    : parts_(parts), models_(models), repository_(repository), is_ready_(std::move(is_ready)) {
-  RegisterRaw("ModelInfer", [this](auto* context) { return BeginInfer(context); });
+    : parts_(parts), models_(models), is_ready_(std::move(is_ready)) {
+  RegisterCall<ModelInferCall>("ModelInfer", parts_);
   RegisterRaw("ModelStreamInfer", [this](auto* context) { return BeginStreamInfer(context); });
-  RegisterRepositoryCall("RepositoryModelLoad", RepositoryCall::Kind::kLoad);
-  RegisterRepositoryCall("RepositoryModelUnload", RepositoryCall::Kind::kUnload);
-}
-
-template <typename Handler>
-void InferenceService::RegisterRaw(const char* method, Handler handler) {
-  const int index = IndexOfMethod(method);
-  MarkMethodStreamed(index, nullptr);
-  MarkMethodRawCallback(
-      index, new grpc::internal::CallbackBidiHandler<grpc::ByteBuffer, grpc::ByteBuffer>(handler));
-}
-
-void InferenceService::RegisterRepositoryCall(const char* method, RepositoryCall::Kind kind) {
-  MarkMethodRawCallback(
-      IndexOfMethod(method),
-      new grpc::internal::CallbackUnaryHandler<grpc::ByteBuffer, grpc::ByteBuffer>(
-          [this, method, kind](grpc::CallbackServerContext* context,
-                               const grpc::ByteBuffer* message, grpc::ByteBuffer* response) {
-            // An empty message; gRPC takes no response without bytes.
-            const grpc::Slice empty;
-            *response = grpc::ByteBuffer(&empty, 1);
-            return RepositoryCall::Start(kind, parts_, repository_, Begin(method, *context),
-                                         *message);
-          }));
-}
-
-RawReactor* InferenceService::BeginInfer(grpc::CallbackServerContext* context) {
-  RequestOrigin origin;
-  const absl::Status begun = BeginRaw("ModelInfer", parts_, *context, origin);
-  if (!begun.ok()) return Refuse(parts_, origin, begun);
-  return SingleExecutionCall::Start<ModelInferCall>(
-      *context, std::move(origin), parts_.executor, parts_.open_calls, models_,
-      parts_.models.programs, TensorPlaces{parts_.shared_memory, parts_.tensors});
+  RegisterCall<RepositoryCall>("RepositoryModelLoad", parts_, RepositoryCall::Kind::kLoad,
+                               &repository);
+  RegisterCall<RepositoryCall>("RepositoryModelUnload", parts_, RepositoryCall::Kind::kUnload,
+                               &repository);
 }
 
 RawReactor* InferenceService::BeginStreamInfer(grpc::CallbackServerContext* context) {

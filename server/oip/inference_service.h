@@ -7,14 +7,15 @@
 
 #include "grpcpp/grpcpp.h"
 #include "inference/grpc_service.grpc.pb.h"
+#include "server/api/raw_methods.h"
 #include "server/api/service_parts.h"
 #include "server/models/model_repository.h"
 #include "server/models/model_table.h"
-#include "server/oip/repository_call.h"
 
 namespace opmill::oip {
 
-class InferenceService final : public inference::GRPCInferenceService::CallbackService {
+class InferenceService final : public RawMethods<inference::GRPCInferenceService,
+                                                 inference::GRPCInferenceService::CallbackService> {
  public:
   // `is_ready` says whether the server accepts requests. All arguments must outlive the service.
   InferenceService(const ServiceParts& parts, const ModelTable& models, ModelRepository& repository,
@@ -50,16 +51,10 @@ class InferenceService final : public inference::GRPCInferenceService::CallbackS
                                    const absl::Status& status) const;
   grpc::ServerUnaryReactor* Answer(absl::string_view rpc, grpc::CallbackServerContext& context,
                                    const absl::Status& status) const;
-  // Registered as raw bidirectional streams, as OperatorService does and for the same reasons.
-  RawReactor* BeginInfer(grpc::CallbackServerContext* context);
   RawReactor* BeginStreamInfer(grpc::CallbackServerContext* context);
-  template <typename Handler>
-  void RegisterRaw(const char* method, Handler handler);
-  void RegisterRepositoryCall(const char* method, RepositoryCall::Kind kind);
 
   const ServiceParts parts_;
   const ModelTable& models_;
-  ModelRepository& repository_;
   const std::function<bool()> is_ready_;
 };
 

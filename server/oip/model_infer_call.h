@@ -4,7 +4,6 @@
 
 #include <functional>
 #include <memory>
-#include <utility>
 
 #include "server/api/single_execution_call.h"
 #include "server/oip/infer_request.h"
@@ -13,26 +12,20 @@ namespace opmill::oip {
 
 class ModelInferCall final : public SingleExecutionCall {
  public:
-  // All arguments must outlive the call.
-  ModelInferCall(grpc::CallbackServerContext& context, RequestOrigin origin, Executor& executor,
-                 OpenCalls& open_calls, const ModelTable& models, ModelPrograms& programs,
-                 const TensorPlaces& places)
-      : SingleExecutionCall(context, std::move(origin), executor, open_calls),
-        executor_(executor),
-        models_(models),
-        programs_(programs),
-        places_(places) {}
+  using SingleExecutionCall::SingleExecutionCall;
 
  private:
   absl::string_view message_type() const override { return "ModelInferRequest"; }
   absl::Status Decode(grpc::ByteBuffer& message, ExecutionRequest& begin) override {
-    return request_.Decode(message, models_, places_, begin);
+    return request_.Decode(message, parts().models.repository, places_, begin);
   }
   void MakeProgram(ExecutionRequest& begin,
                    const std::function<void(const absl::Status&)>& done) override {
-    request_.MakeProgram(programs_, places_, executor_, begin, done);
+    request_.MakeProgram(parts().models.programs, places_, parts().executor, begin, done);
   }
-  void CancelProgram(const absl::Status& why) override { request_.CancelProgram(programs_, why); }
+  void CancelProgram(const absl::Status& why) override {
+    request_.CancelProgram(parts().models.programs, why);
+  }
   void SendInputs(Executor& executor, const std::shared_ptr<Execution>& execution) override {
     request_.SendInputs(executor, execution);
   }
@@ -46,10 +39,7 @@ class ModelInferCall final : public SingleExecutionCall {
   }
   void Failed() override { request_.CountFailure(); }
 
-  Executor& executor_;
-  const ModelTable& models_;
-  ModelPrograms& programs_;
-  const TensorPlaces places_;
+  const TensorPlaces places_ = {parts().shared_memory, parts().tensors};
   InferRequest request_;
 };
 

@@ -34,6 +34,7 @@ void EncodeConfig(const Model& model, inference::ModelConfig& to) {
   };
   for (const ModelTensor& input : model.inputs) encode(input, *to.add_input());
   for (const ModelTensor& output : model.outputs) encode(output, *to.add_output());
+  *to.mutable_model_warmup() = model.warm_ups;
   auto& parameters = *to.mutable_parameters();
   parameters["operator"].set_string_value(std::string(model.schema->name));
   for (const auto& [name, text] : model.parameters) parameters[name].set_string_value(text);

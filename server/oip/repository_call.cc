@@ -26,11 +26,15 @@ std::string FieldOfParameter(absl::string_view parameter) {
   return absl::StrCat("parameters.", Excerpt(parameter));
 }
 
+// Frees the message.
 template <typename Request>
-absl::Status Parse(const grpc::ByteBuffer& message, absl::string_view type, Request& to) {
-  grpc::ByteBuffer buffer = message;  // shares its slices
-  grpc::ProtoBufferReader reader(&buffer);
-  if (!to.ParseFromZeroCopyStream(&reader)) return NotAProtobuf(type);
+absl::Status Parse(grpc::ByteBuffer& message, absl::string_view type, Request& to) {
+  const bool is_parsed = [&] {
+    grpc::ProtoBufferReader reader(&message);
+    return to.ParseFromZeroCopyStream(&reader);
+  }();
+  message.Clear();
+  if (!is_parsed) return NotAProtobuf(type);
   if (to.repository_name().empty()) return absl::OkStatus();
   return InvalidField("repository_name",
                       absl::StrCat("repository_name (\"", Excerpt(to.repository_name()),
@@ -84,14 +88,14 @@ absl::StatusOr<ModelOverride> DecodeOverride(inference::RepositoryModelLoadReque
   return decoded;
 }
 
-absl::Status Load(const grpc::ByteBuffer& message, ModelRepository& repository) {
+absl::Status Load(grpc::ByteBuffer& message, ModelRepository& repository) {
   inference::RepositoryModelLoadRequest request;
   RETURN_IF_ERROR(Parse(message, "RepositoryModelLoadRequest", request));
   ASSIGN_OR_RETURN(const ModelOverride override_with, DecodeOverride(request));
   return repository.Load(request.model_name(), override_with);
 }
 
-absl::Status Unload(const grpc::ByteBuffer& message, ModelRepository& repository) {
+absl::Status Unload(grpc::ByteBuffer& message, ModelRepository& repository) {
   inference::RepositoryModelUnloadRequest request;
   RETURN_IF_ERROR(Parse(message, "RepositoryModelUnloadRequest", request));
   for (const auto& [name, value] : request.parameters()) {
@@ -106,30 +110,52 @@ absl::Status Unload(const grpc::ByteBuffer& message, ModelRepository& repository
 
 }  // namespace
 
-RepositoryCall* RepositoryCall::Start(Kind kind, const ServiceParts& parts,
-                                      ModelRepository& repository, RequestOrigin origin,
-                                      const grpc::ByteBuffer& message) {
-  auto* const call = new RepositoryCall(kind, parts, repository, std::move(origin), message);
-  call->Open();
-  absl::Status posted = repository.CheckControl();
-  if (posted.ok()) posted = repository.Post([call] { call->End(call->origin_, call->Run()); });
-  if (!posted.ok()) call->End(call->origin_, posted);
-  return call;
+void RepositoryCall::Receive(grpc::ByteBuffer& message) {
+  absl::Status posted = repository_.CheckControl();
+  if (posted.ok()) {
+    {
+      const absl::MutexLock lock(&turn_mutex_);
+      if (!waits_) return;
+      message_.Swap(&message);
+    }
+    AddUser();
+    posted = repository_.Post([this] {
+      TakeTurn();
+      Release();
+    });
+    if (posted.ok()) return;
+    Release();
+  }
+  Cancel(posted);
 }
 
-RepositoryCall::RepositoryCall(Kind kind, const ServiceParts& parts, ModelRepository& repository,
-                               RequestOrigin origin, const grpc::ByteBuffer& message)
-    : UnaryCall(parts),
-      kind_(kind),
-      repository_(repository),
-      origin_(std::move(origin)),
-      message_(message) {}
+void RepositoryCall::Cancel(const absl::Status& why) {
+  grpc::ByteBuffer message;
+  if (EndWait(message)) End(why);
+}
 
-absl::Status RepositoryCall::Run() {
-  if (cancelled_) return absl::CancelledError("The caller cancelled the call or is gone.");
-  return CatchOutOfMemory([this] {
-    return kind_ == Kind::kLoad ? Load(message_, repository_) : Unload(message_, repository_);
-  });
+void RepositoryCall::TakeTurn() {
+  grpc::ByteBuffer message;
+  if (!EndWait(message)) return;
+  End(CatchOutOfMemory([&] {
+    return kind_ == Kind::kLoad ? Load(message, repository_) : Unload(message, repository_);
+  }));
+}
+
+bool RepositoryCall::EndWait(grpc::ByteBuffer& message) {
+  const absl::MutexLock lock(&turn_mutex_);
+  message.Swap(&message_);
+  return std::exchange(waits_, false);
+}
+
+void RepositoryCall::End(const absl::Status& status) {
+  if (!status.ok()) {
+    Refuse(origin(), nullptr, status);
+    return;
+  }
+  LogAnswer(parts(), origin(), status);
+  const grpc::Slice empty;
+  Answer(grpc::ByteBuffer(&empty, 1));  // a message; gRPC takes none without slices
 }
 
 }  // namespace opmill::oip

@@ -62,6 +62,23 @@ class Connection:
         except OSError:
             return True
 
+    def read_frame(self):
+        """Kind, flags, stream and payload; None once the server has closed the connection."""
+        header = self._read(9)
+        payload = header and self._read(int.from_bytes(header[:3], "big"))
+        if payload is None:
+            return None
+        return header[3], header[4], int.from_bytes(header[5:], "big"), payload
+
+    def _read(self, count):
+        data = b""
+        while len(data) < count:
+            more = self.socket.recv(count - len(data))
+            if not more:
+                return None
+            data += more
+        return data
+
     def close(self):
         self.socket.close()
 
@@ -70,6 +87,54 @@ class Connection:
 
     def __exit__(self, *_):
         self.close()
+
+
+class Upload:
+    """A call that sends as much of its message as the server's windows allow."""
+
+    _INITIAL_WINDOW = 4  # of SETTINGS
+
+    def __init__(self, connection, path, message_bytes):
+        self.connection = connection
+        self.is_open = True
+        self._initial = 65535
+        self._windows = {0: self._initial, 1: self._initial}
+        connection.send(frame(HEADERS, END_HEADERS, 1, request_fields(path)))
+        self.send(b"\0" + struct.pack(">I", message_bytes))
+
+    def send(self, data):
+        """Returns once all is sent, or the call has ended."""
+        while data and self.is_open:
+            room = min(16384, *self._windows.values())
+            if room <= 0:
+                self._react(self.connection.read_frame())
+                continue
+            part, data = data[:room], data[room:]
+            self.connection.send(frame(DATA, 0, 1, part))
+            for stream in self._windows:
+                self._windows[stream] -= len(part)
+
+    def await_end(self):
+        while self.is_open:
+            self._react(self.connection.read_frame())
+
+    def _react(self, received):
+        if received is None:
+            self.is_open = False
+            return
+        kind, flags, stream, payload = received
+        if kind == WINDOW_UPDATE:
+            self._windows[stream] += int.from_bytes(payload, "big")
+        elif kind == SETTINGS and not flags & ACK:
+            for name, value in struct.iter_unpack(">HI", payload):
+                if name == self._INITIAL_WINDOW:
+                    self._windows[1] += value - self._initial
+                    self._initial = value
+            self.connection.send(frame(SETTINGS, ACK))
+        elif kind == PING and not flags & ACK:
+            self.connection.send(frame(PING, ACK, 0, payload))
+        elif kind in (RST_STREAM, GOAWAY) or kind == HEADERS and flags & END_STREAM:
+            self.is_open = False
 
 
 def tls_context(authority):

@@ -66,6 +66,15 @@ def scaled_model(scale, rows="n", columns=6):
     return _message((1, 8), (7, graph), (8, _message((2, 18))))
 
 
+def weighted_model(mebibytes, scale=1.0):
+    """y = x * weights, of x [n,1]; the weights are all `scale`."""
+    columns = mebibytes << 18
+    weights = _message((1, columns), (2, FLOAT), (8, "w"), (9, struct.pack("<f", scale) * columns))
+    graph = _message((1, _node("Mul", "x w", "y")), (2, "weighted"), (5, weights),
+                     (11, _tensor("x", FLOAT, "n", 1)), (12, _tensor("y", FLOAT, "n", columns)))
+    return _message((1, 8), (7, graph), (8, _message((2, 18))))
+
+
 def sum_model():
     """y = a + b, of rows of 3 numbers."""
     graph = _message((1, _node("Add", "a b", "y")), (2, "sum"), (11, _tensor("a", FLOAT, "n", 3)),

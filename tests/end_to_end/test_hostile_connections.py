@@ -1,6 +1,8 @@
 """Callers that attack the server before it knows of a call: endless header blocks, silent connections,
 streams that begin executions and send no input. Other callers must not be affected."""
 
+import concurrent.futures
+import contextlib
 import random
 import socket
 import struct
@@ -17,6 +19,9 @@ from attackers import INDEXED_FIELD
 from hostile import EXECUTE, TOKEN, Neighbour
 from server_process import SANITIZED
 
+METHODS_WITH_FILES = [EXECUTE, f"/{api.SERVICE}/CompileOperator", f"/{api.SERVICE}/DescribeModel",
+                      "/inference.GRPCInferenceService/ModelInfer",
+                      "/inference.GRPCInferenceService/RepositoryModelLoad"]
 MOST_SECONDS = 10 if SANITIZED else 3
 TINY_FIELDS = http2.literal(b"a", b"b") * 1500  # below gRPC's limit of 8 KiB for one frame
 
@@ -186,14 +191,45 @@ class HostileConnections(hostile.Server, unittest.TestCase):
         with self.connection(server, greets=False) as silent:
             self.assertTrue(silent.is_closed(12))
 
-    def test_an_execute_call_without_its_message_ends(self):
-        server = self.serve("--stall_timeout=1s")
-        with self.connection(server) as caller:
-            caller.send(http2.frame(http2.HEADERS, http2.END_HEADERS, 1,
-                                    http2.request_fields(EXECUTE)))
-            line = server.wait_for(lambda line: line.get("event") == "refuse", 10)
-        self.assertEqual(line["code"], "DEADLINE_EXCEEDED")
-        self.assertIn("sent no message for 1s", line["error"])
+    def serve_models(self):
+        return self.serve("--stall_timeout=1s", f"--model_repository={self.files}", "--model_control_mode=explicit")
+
+    def test_calls_without_their_message_end(self):
+        server = self.serve_models()
+        for path in METHODS_WITH_FILES:
+            with self.subTest(path), self.connection(server) as caller:
+                caller.send(http2.frame(http2.HEADERS, http2.END_HEADERS, 1, http2.request_fields(path)))
+                line = server.wait_for(lambda line, path=path: line.get("rpc") == path.split("/")[-1], 10)
+                self.assertEqual((line["event"], line["code"]), ("refuse", "DEADLINE_EXCEEDED"))
+                self.assertIn("sent no message for 1s", line["error"])
+
+    def test_messages_that_stop_before_their_end(self):
+        """Together they would take more than the server's memory."""
+        server = self.serve_models()
+        before = server.status_bytes("VmRSS")
+
+        def send_most(path):
+            with self.connection(server, timeout=60) as caller, contextlib.suppress(OSError):
+                upload = http2.Upload(caller, path, 60 << 20)
+                for _ in range(50):
+                    upload.send(bytes(1 << 20))
+                upload.await_end()
+
+        channel = self.channel(server)
+        with Neighbour(channel) as neighbour, concurrent.futures.ThreadPoolExecutor(20) as pool:
+            for sent in [pool.submit(send_most, path) for path in METHODS_WITH_FILES * 4]:
+                sent.result()
+        # While messages take all of gRPC's quota, it closes idle connections; clients try again.
+        print(f"the neighbour: {len(neighbour.seconds)} calls, {len(neighbour.failures)} failures")
+        self.assertTrue(all("UNAVAILABLE" in failure for failure in neighbour.failures), neighbour.failures)
+        self.assertGreater(len(neighbour.seconds), 5 * len(neighbour.failures))
+        self.assert_memory(server, before)
+        stalled = {line["rpc"] for line in server.lines("refuse") if "sent no message for 1s" in line["error"]}
+        print(f"stalled: {sorted(stalled)}; {len(server.lines('close_connection'))} connections were closed")
+        self.assertTrue(stalled)
+        with Neighbour(channel) as neighbour:
+            time.sleep(1)
+        neighbour.check(self)
 
     def test_a_slow_message_takes_longer_than_the_stall_timeout(self):
         server = self.serve("--stall_timeout=1s")

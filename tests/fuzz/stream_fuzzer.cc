@@ -49,7 +49,7 @@ class Backend {
 
   Executor& executor() { return *executor_; }
   TensorStore& tensors() { return *tensors_; }
-  ModelSources models() { return {*models_, *inline_models_, *programs_}; }
+  ModelSources models() { return {*models_, *inline_models_, *programs_, *budget_}; }
 
   // Waits until nothing is in progress and all reservations are released.
   bool IsIdle() const {
@@ -65,8 +65,9 @@ class Backend {
   std::unique_ptr<OperatorCache> cache_;
   std::unique_ptr<TensorStore> tensors_;
   Statistics statistics_;
+  const std::shared_ptr<ByteBudget> budget_ = std::make_shared<ByteBudget>(1 << 20, "models");
   std::unique_ptr<InlineModels> inline_models_ =
-      std::make_unique<InlineModels>(InlineModelLimits{.bytes = 1 << 20, .models = 4});
+      std::make_unique<InlineModels>(InlineModelLimits{.models = 4, .each = {.budget = budget_}});
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<ModelTable> models_ = std::make_unique<ModelTable>();
   std::shared_ptr<ModelPrograms> programs_;

@@ -105,5 +105,27 @@ TEST(Model, IsServedIfSomeSizeFits) {
             absl::StatusCode::kUnimplemented);
 }
 
+TEST(Model, TakesTheMemoryOfItsConstantsFromABudget) {
+  const auto budget = std::make_shared<ByteBudget>(1 << 20, "models");
+  {
+    const auto model = MakeModel(TwoNodes(), {.budget = budget});
+    // The constant of the graph, and that of its programs.
+    EXPECT_EQ(model->memory_bytes(), 2 * 2 * sizeof(float));
+    EXPECT_EQ(budget->used(), model->memory_bytes());
+    ForRows(*model, 3);
+    EXPECT_EQ(budget->used(), 2 * 2 * sizeof(float));
+  }
+  EXPECT_EQ(budget->used(), 0u);
+}
+
+TEST(Model, IsRefusedIfItsConstantsDoNotFit) {
+  const auto budget = std::make_shared<ByteBudget>(15, "models");
+  const std::string text = OpenText("input", "x") + TwoNodes() + OpenText("output", "y");
+  const auto model = Model::Make(ReadModel(ModelBytes(text)).value(), {.budget = budget});
+  EXPECT_EQ(model.status().message(),
+            "There is no room for 8 bytes of a model: 8 of 15 bytes (models) are in use.");
+  EXPECT_EQ(budget->used(), 0u);
+}
+
 }  // namespace
 }  // namespace opmill::onnx

@@ -211,8 +211,11 @@ TEST_F(ExternalData, MustNotBeElsewhere) {
         << location;
   }
   EXPECT_EQ(Read("none.bin"),
-            "Initializer 'w': there is no file 'none.bin' in the model's folder.");
-  EXPECT_EQ(Read("data"), "Initializer 'w': there is no file 'data' in the model's folder.");
+            "Initializer 'w': location 'none.bin' is not the name of a regular file in the model's "
+            "folder.");
+  EXPECT_EQ(
+      Read("data"),
+      "Initializer 'w': location 'data' is not the name of a regular file in the model's folder.");
 }
 
 TEST_F(ExternalData, MustNotBeALinkOut) {

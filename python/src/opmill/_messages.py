@@ -94,7 +94,9 @@ class ServerLimits:
     max_model_bytes: int
     # constants of a model for one set of input sizes
     max_model_constant_bytes: int
-    # memory of the models that callers have sent
+    # memory of all models
+    max_total_model_bytes: int
+    # of these, those that callers have sent
     max_inline_model_bytes: int
     # 0: none is accepted
     max_inline_models: int
@@ -280,6 +282,8 @@ class Statistics:
     models: tuple[ModelStatistics, ...]
     inline_models: InlineModelStatistics
     resident: ResidentStatistics
+    # that all models take: their graphs, and the constants of programs
+    model_bytes: int
 
 
 @dataclass(frozen=True)

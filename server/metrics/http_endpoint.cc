@@ -97,9 +97,9 @@ std::string AnswerTo(absl::string_view header, const Pages& pages) {
   return Text(page->second(), with_body);
 }
 
-class Connection {
+class HttpConnection {
  public:
-  Connection(Socket socket, std::string peer, Clock::time_point now)
+  HttpConnection(Socket socket, std::string peer, Clock::time_point now)
       : socket_(std::move(socket)), peer_(std::move(peer)), deadline_(now + kHeaderTime) {}
 
   SystemSocket socket() const { return socket_.get(); }
@@ -221,13 +221,13 @@ class PollingEndpoint final : public HttpEndpoint {
     while (!stopping_) {
       polled.assign(1, {.fd = listening_.get(), .events = POLLIN});
       if (!accepts) polled[0].events = 0;  // for one tick
-      for (const Connection& each : connections_) {
+      for (const HttpConnection& each : connections_) {
         polled.push_back({.fd = each.socket(), .events = each.awaits()});
       }
       PollSockets(polled.data(), polled.size(), kTickMilliseconds);
       const Clock::time_point now = Clock::now();
       auto next = polled.begin();
-      std::erase_if(connections_, [&](Connection& each) {
+      std::erase_if(connections_, [&](HttpConnection& each) {
         const bool is_ready = (++next)->revents != 0;
         return (is_ready || now >= each.deadline()) && !each.Advance(pages_, now);
       });
@@ -263,7 +263,7 @@ class PollingEndpoint final : public HttpEndpoint {
   // wait for a request and those that wait for their answer to be read are two groups. The larger
   // group loses its oldest connection, so neither group can lock out the other.
   void MakeRoom(size_t most, std::optional<absl::string_view> peer) {
-    using Iterator = std::list<Connection>::iterator;
+    using Iterator = std::list<HttpConnection>::iterator;
     std::array<std::pair<size_t, Iterator>, 2> groups = {};  // by has_answer: how many, the oldest
     for (Iterator it = connections_.begin(); it != connections_.end(); ++it) {
       if (peer.has_value() && it->peer() != *peer) continue;
@@ -277,7 +277,7 @@ class PollingEndpoint final : public HttpEndpoint {
   const Pages pages_;
   std::string address_;
   Socket listening_{kNoSocket};
-  std::list<Connection> connections_;  // of thread_; oldest first
+  std::list<HttpConnection> connections_;  // of thread_; oldest first
   std::atomic<bool> stopping_ = false;
   std::thread thread_;  // declared last: it uses the members above
 };

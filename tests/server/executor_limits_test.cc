@@ -183,7 +183,7 @@ TEST_F(ExecutorLimits, BeginsAndCompilesNothingWhileMemoryIsShort) {
   EXPECT_EQ(std::string(status.message()),
             "The server has taken nearly all of the 12345 bytes (memory_limit) that it may.");
   EXPECT_TRUE(IsRetryable(status));
-  const auto not_cancelled = std::make_shared<const std::atomic<bool>>(false);
+  const auto not_cancelled = [] { return absl::OkStatus(); };
   EXPECT_EQ(executor_->Compile(ProgramOf(SumOf(5)), absl::InfiniteFuture(), not_cancelled,
                                [](const absl::StatusOr<CachedOperator>&) { ADD_FAILURE(); }),
             status);
@@ -320,7 +320,7 @@ TEST_F(ExecutorLimits, IsDestroyedAfterTheRunsThatNobodyWaitsFor) {
 
 TEST_F(ExecutorLimits, CompilesForThoseWhoOnlyAskForThat) {
   std::atomic<int> done = 0;
-  const auto cancelled = std::make_shared<std::atomic<bool>>(false);
+  const auto cancelled = [] { return absl::OkStatus(); };
   const absl::Status posted =
       executor_->Compile(ProgramOf(SumOf(5)), absl::InfiniteFuture(), cancelled,
                          [&done](const absl::StatusOr<CachedOperator>& found) {
@@ -336,7 +336,7 @@ TEST_F(ExecutorLimits, CompilesForThoseWhoOnlyAskForThat) {
 
 TEST_F(ExecutorLimits, CompilesNothingForACallerWhoIsGone) {
   std::atomic<int> done = 0;
-  const auto cancelled = std::make_shared<std::atomic<bool>>(true);
+  const auto cancelled = [] { return absl::CancelledError("The caller is gone."); };
   const absl::Status posted =
       executor_->Compile(ProgramOf(SumOf(5)), absl::InfiniteFuture(), cancelled,
                          [&done](const absl::StatusOr<CachedOperator>& found) {
@@ -351,9 +351,8 @@ TEST_F(ExecutorLimits, CompilesNothingForACallerWhoIsGone) {
 TEST_F(ExecutorLimits, CompilesNothingNewWhileDraining) {
   executor_->Drain();
   const auto never = [](const absl::StatusOr<CachedOperator>&) { FAIL() << "It was refused."; };
-  EXPECT_TRUE(
-      absl::IsUnavailable(executor_->Compile(ProgramOf(SumOf(5)), absl::InfiniteFuture(),
-                                             std::make_shared<std::atomic<bool>>(false), never)));
+  EXPECT_TRUE(absl::IsUnavailable(executor_->Compile(
+      ProgramOf(SumOf(5)), absl::InfiniteFuture(), [] { return absl::OkStatus(); }, never)));
 }
 
 // Four bytes, and 16 MiB of reading.

@@ -124,7 +124,7 @@ absl::StatusOr<CachedOperator> OperatorCache::Get(const Program& validated, absl
                         compilation->text};
 }
 
-std::optional<CachedOperator> OperatorCache::Find(std::shared_ptr<const Program> validated) {
+std::optional<CachedOperator> OperatorCache::Find(const std::shared_ptr<const Program>& validated) {
   {
     const absl::MutexLock lock(&mutex_);
     if (auto found = FindKnown(validated)) return found;

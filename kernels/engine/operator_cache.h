@@ -77,7 +77,7 @@ class OperatorCache {
 
   // Returns the program only if it is cached. Neither compiles nor waits, and counts only hits. A
   // program of many nodes is compared once; after that it is found by its address.
-  std::optional<CachedOperator> Find(std::shared_ptr<const Program> validated);
+  std::optional<CachedOperator> Find(const std::shared_ptr<const Program>& validated);
   // The same for ProgramOf an operator, without making it; a descriptor that is not normalized is
   // not found.
   std::optional<CachedOperator> FindNormalized(const OperatorDesc& validated);

@@ -127,7 +127,7 @@ struct Graph {
 };
 
 std::string Quoted(absl::string_view name);  // in a sentence
-std::string NameOf(const Node& node);  // "Node 'conv1' (Conv)", for sentences
+std::string NameOf(const Node& node);        // "Node 'conv1' (Conv)", for sentences
 // Operators and how many nodes each has, including those of branches.
 std::map<std::string, uint32_t> CountOperators(const std::vector<Node>& nodes);
 

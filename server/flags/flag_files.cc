@@ -16,7 +16,7 @@
 namespace opmill {
 namespace {
 
-constexpr int kMostLevels = 10;                 // of nested files
+constexpr int kMostLevels = 10;                     // of nested files
 constexpr size_t kMostFileBytes = size_t{1} << 20;  // of a file
 constexpr absl::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
@@ -54,9 +54,9 @@ class Expander {
     }
     for (const absl::string_view file : absl::StrSplit(files, ',', absl::SkipEmpty())) {
       std::vector<std::string> flags;
-      ASSIGN_OR_RETURN(
-          const std::string content,
-          ReadRegularFile(std::string(file), kMostFileBytes, absl::StrCat("--flagfile=", Shown(file))));
+      ASSIGN_OR_RETURN(const std::string content,
+                       ReadRegularFile(std::string(file), kMostFileBytes,
+                                       absl::StrCat("--flagfile=", Shown(file))));
       size_t number = 0;
       for (absl::string_view text : absl::StrSplit(content, '\n')) {
         if (++number == 1) absl::ConsumePrefix(&text, kByteOrderMark);

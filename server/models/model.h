@@ -48,7 +48,7 @@ struct Model {
   // come from a request.
   std::string warm_up_folder;
   google::protobuf::RepeatedPtrField<inference::ModelWarmup> warm_ups;
-  uint32_t max_batch_size = 0;    // of requests of a graph, along their first dimension; 0: any
+  uint32_t max_batch_size = 0;  // of requests of a graph, along their first dimension; 0: any
   std::optional<BatchOptions> batching;  // null: requests are not joined
   Parameters parameters;  // set by the model; requests may set others if it is built in
   // A built-in model takes every type and rank of its operator; its tensors are only examples, for

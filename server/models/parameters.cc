@@ -38,7 +38,9 @@ absl::string_view OutputTypeName(const OperatorSchema& schema) {
   return "";
 }
 
-std::string ParameterPath(absl::string_view parameter) { return absl::StrCat("parameters.", parameter); }
+std::string ParameterPath(absl::string_view parameter) {
+  return absl::StrCat("parameters.", parameter);
+}
 
 absl::Status InvalidParameter(absl::string_view parameter, absl::string_view text,
                               absl::string_view sentence) {
@@ -154,7 +156,8 @@ absl::StatusOr<OperatorDesc> DescribeOperator(const OperatorSchema& schema,
   ASSIGN_OR_RETURN(const FeatureLevel level, LevelFrom(parameters));
   const auto output_type = parameters.find(kOutputType);
   if (output_type != parameters.end()) {
-    ASSIGN_OR_RETURN(const DataType type, DataTypeFrom(output_type->second, ParameterPath(kOutputType)));
+    ASSIGN_OR_RETURN(const DataType type,
+                     DataTypeFrom(output_type->second, ParameterPath(kOutputType)));
     desc.outputs[0] = TensorDesc{.data_type = type, .sizes = desc.inputs[0].sizes};
   }
   absl::StatusOr<OperatorDesc> valid = Validate(std::move(desc), level);

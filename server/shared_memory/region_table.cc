@@ -18,8 +18,8 @@ std::string QuotedName(absl::string_view name) {
 }
 
 absl::Status NoRegion(absl::string_view name) {
-  return InvalidField(
-      "name", absl::StrCat("name ", QuotedName(name), " is not a registered region of shared memory."));
+  return InvalidField("name", absl::StrCat("name ", QuotedName(name),
+                                           " is not a registered region of shared memory."));
 }
 
 absl::Status RegionTable::Add(const SharedMemoryCaller& caller, const SharedRegion& region,

@@ -86,7 +86,8 @@ absl::StatusOr<SharedRange> SharedMemory::Open(const SharedMemoryCaller& caller,
                                             segment.status().message(), "."));
   }
   ASSIGN_OR_RETURN(const uint64_t size, (*segment)->SizeBytes());
-  RETURN_IF_ERROR(CheckWithin(offset, byte_size, size, absl::StrCat("the segment ", QuotedName(key))));
+  RETURN_IF_ERROR(
+      CheckWithin(offset, byte_size, size, absl::StrCat("the segment ", QuotedName(key))));
   return SharedRange(std::move(name), owners, offset, byte_size);
 }
 
@@ -131,8 +132,8 @@ absl::StatusOr<SharedRange> SharedMemory::OpenRegion(const SharedMemoryCaller& c
     const absl::MutexLock lock(&mutex_);
     ASSIGN_OR_RETURN(region, regions_.Use(caller, name));
   }
-  RETURN_IF_ERROR(
-      CheckWithin(offset, byte_size, region.byte_size, absl::StrCat("the region ", QuotedName(name))));
+  RETURN_IF_ERROR(CheckWithin(offset, byte_size, region.byte_size,
+                              absl::StrCat("the region ", QuotedName(name))));
   return Open(caller, region.key, region.offset + offset, byte_size);
 }
 

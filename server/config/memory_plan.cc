@@ -81,7 +81,7 @@ absl::StatusOr<MemoryPlan> DivideMemory(uint64_t host_bytes, bool has_repository
   plan.operator_bytes += plan.model_bytes;
   others += 2 * plan.model_bytes;
   limits.max_resident_tensor_bytes =
-      OfDefault(limits.max_resident_tensor_bytes, std::min(plan.limit_bytes / 8, left() / 2));
+      OfDefault(limits.max_resident_tensor_bytes, std::min(plan.limit_bytes / 16, left() / 2));
   plan.resident_tensor_bytes = limits.max_resident_tensor_bytes;
   if (plan.resident_tensor_bytes > plan.limit_bytes) {
     return absl::InvalidArgumentError(absl::StrCat(

@@ -126,7 +126,7 @@ ABSL_FLAG(opmill::ByteSize, max_model_constant_bytes, {opmill::Limits().max_mode
           "that are computed from them.");
 ABSL_FLAG(
     opmill::ByteSize, max_resident_tensor_bytes, {opmill::Limits().max_resident_tensor_bytes},
-    "Tensors that stay on the server between calls. 0: an eighth of --memory_limit, at most a "
+    "Tensors that stay on the server between calls. 0: a sixteenth of --memory_limit, at most a "
     "half of what the other parts leave.");
 ABSL_FLAG(opmill::ByteSize, max_resident_tensor_bytes_per_owner,
           {opmill::Limits().max_resident_tensor_bytes_per_owner},

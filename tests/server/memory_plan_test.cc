@@ -37,7 +37,7 @@ TEST(MemoryPlan, PartsAddUpOnAnyMachine) {
     EXPECT_EQ(limits.max_inline_model_bytes, plan->model_bytes);
     EXPECT_EQ(plan->model_bytes, std::min(host / 64 * 3, kGibibyte));
     EXPECT_EQ(limits.max_resident_tensor_bytes, plan->resident_tensor_bytes);
-    EXPECT_EQ(plan->resident_tensor_bytes, host / 32 * 3);
+    EXPECT_EQ(plan->resident_tensor_bytes, host / 64 * 3);
     EXPECT_GE(plan->transport_bytes, 2 * limits.max_message_bytes);
     EXPECT_EQ(limits.max_bytes_in_flight, plan->buffer_bytes / 2);
     EXPECT_EQ(limits.max_scratch_bytes, plan->buffer_bytes / 4);

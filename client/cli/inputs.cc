@@ -112,9 +112,8 @@ absl::StatusOr<NpyHeader> ReadStandardInput(std::vector<std::byte>& bytes) {
   ASSIGN_OR_RETURN(const size_t header_bytes, NpyHeaderBytes(bytes));
   ReadUpTo(header_bytes, bytes);
   if (bytes.size() < header_bytes) return ParseNpyHeader(bytes);  // reports what is missing
-  ASSIGN_OR_RETURN(
-      const NpyHeader header,
-      ReadNpyHeader(absl::MakeConstSpan(bytes).first(header_bytes), NpyDtypes::kCastable));
+  ASSIGN_OR_RETURN(NpyHeader header, ReadNpyHeader(absl::MakeConstSpan(bytes).first(header_bytes),
+                                                   NpyDtypes::kCastable));
   ReadUpTo(header.data_offset + header.data_bytes, bytes);
   RETURN_IF_ERROR(CheckNpyLength(header, bytes.size()));
   return header;
@@ -132,7 +131,7 @@ InputArray OpenStandardInput(v1::DataType cast) {
   return MakeArray("standard input", "stdin", header, cast, std::move(load));
 }
 
-InputArray OpenNpy(const std::string& path, std::shared_ptr<const MappedFile> file,
+InputArray OpenNpy(const std::string& path, const std::shared_ptr<const MappedFile>& file,
                    v1::DataType cast) {
   const absl::StatusOr<NpyHeader> header = ParseNpyHeader(file->bytes(), NpyDtypes::kCastable);
   Load load;

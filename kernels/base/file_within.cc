@@ -23,7 +23,7 @@ absl::StatusOr<fs::path> FileWithin(const fs::path& folder, const std::string& l
   }
   std::error_code error;
   const fs::path root = fs::canonical(folder, error);
-  const fs::path path = error ? fs::path() : fs::canonical(root / relative, error);
+  fs::path path = error ? fs::path() : fs::canonical(root / relative, error);
   if (error || !fs::is_regular_file(path, error)) {
     return absl::NotFoundError(
         absl::StrCat(subject, " is not the name of a regular file in ", folder_name, "."));

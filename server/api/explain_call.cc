@@ -121,7 +121,7 @@ void ExplainCall::Executed(const std::shared_ptr<Execution>& execution) {
   }
   parts().executor.Finish(execution);
   if (status.ok()) {
-    Answer(std::move(answer));
+    Answer(answer);
   } else {
     Finish(ToGrpcStatus(status));
   }

@@ -234,8 +234,7 @@ absl::StatusOr<uint64_t> TensorStore::Put(Writing& writing) {
   const absl::MutexLock lock(&mutex_);
   if (writing.losses_ != losses_) return IsLost(write.name);
   Entry& entry = entries_[Key(write.owner, write.name)];
-  if (const absl::Status fits =
-          Check(write, writing.output_, entry.state == nullptr ? nullptr : &entry);
+  if (absl::Status fits = Check(write, writing.output_, entry.state == nullptr ? nullptr : &entry);
       !fits.ok()) {
     if (entry.state == nullptr) entries_.erase(Key(write.owner, write.name));
     return fits;

@@ -10,7 +10,6 @@
 #include "proto/stack_message.h"
 #include "server/api/call_context.h"
 #include "server/api/model_messages.h"
-#include "server/api/out_of_memory.h"
 #include "server/api/request_decoder.h"
 #include "server/observe/log.h"
 
@@ -43,25 +42,6 @@ void EncodeCompiled(const ExecutionRequest& request, const CachedOperator& found
 
 }  // namespace
 
-void CompileCall::Receive(grpc::ByteBuffer& message) {
-  request_.origin = std::move(origin());
-  request_.deadline = DeadlineOf(context());
-  const absl::Status decoded = CatchOutOfMemory([&] { return Decode(message); });
-  if (!decoded.ok()) {
-    RefuseRequest(decoded);
-  } else if (request_.has_program()) {
-    Compile();
-  } else {
-    wanted_.Make(parts().executor, request_, [this](const absl::Status& made) {
-      if (made.ok()) {
-        Compile();
-      } else {
-        RefuseRequest(made);
-      }
-    });
-  }
-}
-
 absl::Status CompileCall::Decode(grpc::ByteBuffer& message) {
   ASSIGN_OR_RETURN(const SplitMessage split, SplitMessage::Take(message, PayloadKind::kInputs));
   StackMessage<v1::CompileOperatorRequest> header;
@@ -69,33 +49,17 @@ absl::Status CompileCall::Decode(grpc::ByteBuffer& message) {
   return wanted_.Decode(*header, split.model_file(), request_);
 }
 
-void CompileCall::Compile() {
-  const absl::Status posted = parts().executor.Compile(
-      request_.op.has_value() ? ProgramOf(*request_.op) : *request_.program, request_.deadline,
-      [this] { return wanted_.cancelled(); },
-      [this](const absl::StatusOr<CachedOperator>& found) { Compiled(found); });
-  if (!posted.ok()) RefuseRequest(posted);
-}
-
-void CompileCall::Compiled(const absl::StatusOr<CachedOperator>& found) {
-  if (!found.ok()) {
-    RefuseRequest(found.status());
-    return;
-  }
+void CompileCall::Compiled(const CachedOperator& found) {
   v1::CompileOperatorResponse response;
-  EncodeCompiled(request_, *found, response);
+  EncodeCompiled(request_, found, response);
   {
     LogLine line(LogLevel::kInfo, "compile");
     request_.origin.AddTo(line);
     line.Add("operator", request_.description())
         .Add(absl::OkStatus())
-        .Add("compile", found->duration);
+        .Add("compile", found.duration);
   }
   Answer(JoinChunks(response, {}));
-}
-
-void CompileCall::RefuseRequest(const absl::Status& why) {
-  Refuse(request_.origin, request_.desc(), why);
 }
 
 }  // namespace opmill

@@ -35,25 +35,6 @@ void ExplainCall::Running::Cancel(Executor& executor, const absl::Status& why) {
   if (execution != nullptr) executor.Cancel(execution, why);
 }
 
-void ExplainCall::Receive(grpc::ByteBuffer& message) {
-  request_.origin = std::move(origin());
-  request_.deadline = DeadlineOf(context());
-  const absl::Status decoded = CatchOutOfMemory([&] { return Decode(message); });
-  if (!decoded.ok()) {
-    RefuseRequest(decoded);
-  } else if (request_.has_program()) {
-    Explain();
-  } else {
-    wanted_.Make(parts().executor, request_, [this](const absl::Status& made) {
-      if (made.ok()) {
-        Explain();
-      } else {
-        RefuseRequest(made);
-      }
-    });
-  }
-}
-
 absl::Status ExplainCall::Decode(grpc::ByteBuffer& message) {
   ASSIGN_OR_RETURN(const SplitMessage split, SplitMessage::Take(message, PayloadKind::kInputs));
   StackMessage<v1::ExplainModelRequest> header;
@@ -63,7 +44,7 @@ absl::Status ExplainCall::Decode(grpc::ByteBuffer& message) {
   return wanted_.DecodeModel(header->model(), split.model_file(), request_);
 }
 
-void ExplainCall::Explain() {
+void ExplainCall::HasProgram() {
   const auto next = [this] { runs_ ? Execute() : Compile(); };
   model_ = request_.model;
   if (model_->graph == nullptr) return next();
@@ -74,19 +55,11 @@ void ExplainCall::Explain() {
   });
 }
 
-void ExplainCall::Compile() {
-  const absl::Status posted = parts().executor.Compile(
-      *request_.program, request_.deadline, [this] { return wanted_.cancelled(); },
-      [this](const absl::StatusOr<CachedOperator>& found) { Compiled(found); });
-  if (!posted.ok()) RefuseRequest(posted);
-}
-
-void ExplainCall::Compiled(const absl::StatusOr<CachedOperator>& found) {
-  if (!found.ok()) return RefuseRequest(found.status());
-  profile_->report = found->compiled->Report();
+void ExplainCall::Compiled(const CachedOperator& found) {
+  profile_->report = found.compiled->Report();
   v1::ExplainModelResponse response;
-  EncodeDuration(found->duration, *response.mutable_compile_duration());
-  response.set_was_cached(found->was_cached);
+  EncodeDuration(found.duration, *response.mutable_compile_duration());
+  response.set_was_cached(found.was_cached);
   LogAnswer(parts(), request_.origin, absl::OkStatus());
   Answer(Encode(std::move(response)));
 }
@@ -135,11 +108,11 @@ grpc::ByteBuffer ExplainCall::Encode(v1::ExplainModelResponse response) const {
 
 void ExplainCall::RefuseRequest(const absl::Status& why) {
   if (runs_) CountFailure(request_);
-  Refuse(request_.origin, request_.desc(), why);
+  ProgramCall::RefuseRequest(why);
 }
 
 void ExplainCall::Cancel(const absl::Status& why) {
-  wanted_.Cancel(why);
+  ProgramCall::Cancel(why);
   running_->Cancel(parts().executor, why);
 }
 

@@ -3,30 +3,25 @@
 #define OPMILL_SERVER_API_EXPLAIN_CALL_H_
 
 #include <memory>
-#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
-#include "grpcpp/grpcpp.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "kernels/engine/operator_cache.h"
 #include "kernels/engine/program_report.h"
 #include "kernels/onnx/explain.h"
 #include "opmill/v1/service.pb.h"
-#include "server/api/message_call.h"
-#include "server/api/program_request.h"
+#include "server/api/program_call.h"
 
 namespace opmill {
 
 // Makes the program, finds what became of its nodes, then compiles it or computes it once, as an
 // execution of its caller.
-class ExplainCall final : public MessageCall {
+class ExplainCall final : public ProgramCall {
  public:
-  ExplainCall(grpc::CallbackServerContext& context, RequestOrigin origin, const ServiceParts& parts)
-      : MessageCall(context, std::move(origin), parts), wanted_(parts.models) {}
+  using ProgramCall::ProgramCall;
 
  private:
   // An execution that may be cancelled before it has begun. It outlives the call. Thread-safe.
@@ -43,19 +38,15 @@ class ExplainCall final : public MessageCall {
   };
 
   absl::string_view message_type() const override { return "ExplainModelRequest"; }
-  void Receive(grpc::ByteBuffer& message) override;
   void Cancel(const absl::Status& why) override;
-  absl::Status Decode(grpc::ByteBuffer& message);
-  void Explain();
-  void Compile();
-  void Compiled(const absl::StatusOr<CachedOperator>& found);
+  absl::Status Decode(grpc::ByteBuffer& message) override;
+  void HasProgram() override;
+  void Compiled(const CachedOperator& found) override;
+  void RefuseRequest(const absl::Status& why) override;
   void Execute();
   void Executed(const std::shared_ptr<Execution>& execution);
   grpc::ByteBuffer Encode(v1::ExplainModelResponse response) const;
-  void RefuseRequest(const absl::Status& why);
 
-  ProgramRequest wanted_;
-  ExecutionRequest request_;
   bool runs_ = false;
   std::shared_ptr<const RequestedModel> model_;
   std::shared_ptr<const onnx::Explanation> explained_;  // null for a model that is an operator

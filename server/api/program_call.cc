@@ -1,0 +1,41 @@
+#include "server/api/program_call.h"
+
+#include "server/api/call_context.h"
+#include "server/api/out_of_memory.h"
+
+namespace opmill {
+
+void ProgramCall::Receive(grpc::ByteBuffer& message) {
+  request_.origin = std::move(origin());
+  request_.deadline = DeadlineOf(context());
+  const absl::Status decoded = CatchOutOfMemory([&] { return Decode(message); });
+  if (!decoded.ok()) {
+    RefuseRequest(decoded);
+  } else if (request_.has_program()) {
+    HasProgram();
+  } else {
+    wanted_.Make(parts().executor, request_, [this](const absl::Status& made) {
+      if (made.ok()) {
+        HasProgram();
+      } else {
+        RefuseRequest(made);
+      }
+    });
+  }
+}
+
+void ProgramCall::Compile() {
+  const absl::Status posted = parts().executor.Compile(
+      request_.op.has_value() ? ProgramOf(*request_.op) : *request_.program, request_.deadline,
+      [this] { return wanted_.cancelled(); },
+      [this](const absl::StatusOr<CachedOperator>& found) {
+        if (found.ok()) {
+          Compiled(*found);
+        } else {
+          RefuseRequest(found.status());
+        }
+      });
+  if (!posted.ok()) RefuseRequest(posted);
+}
+
+}  // namespace opmill

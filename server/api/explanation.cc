@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "kernels/base/excerpt.h"
 #include "kernels/operators/program_steps.h"
 #include "proto/duration.h"
 
@@ -19,10 +20,7 @@ using StepNumbers = std::vector<uint32_t>;
 constexpr size_t kMostNameBytes = 256;
 
 std::string Shortened(absl::string_view name) {
-  const auto continues = [](char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; };
-  size_t end = std::min(name.size(), kMostNameBytes);
-  while (end < name.size() && end > 0 && continues(name[end])) --end;
-  return std::string(name.substr(0, end));
+  return std::string(BeginningOf(name, kMostNameBytes));
 }
 
 // For each operator of the program, the steps that compute it.

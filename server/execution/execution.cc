@@ -85,11 +85,6 @@ void Execution::BindResident() {
   }
 }
 
-bool Execution::has_output(size_t index) const {
-  const absl::MutexLock lock(&mutex_);
-  return !progress_.ended() && buffers_.output(index)->buffer != nullptr;
-}
-
 uint64_t Execution::MemoryBytes(const ProgramCost& cost) const {
   uint64_t bytes = cost.scratch_bytes;
   for (const TensorDesc& input : inputs_) {

@@ -163,7 +163,6 @@ class Execution {
   ChunkPlace PlaceOf(const IncomingChunk& chunk) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Resident inputs, and those outputs that are written where they stay.
   void BindResident() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool has_output(size_t index) const ABSL_LOCKS_EXCLUDED(mutex_);  // a buffer for it
   // What the device reads, writes and keeps for it. A broadcast input is few bytes and much work.
   uint64_t MemoryBytes(const ProgramCost& cost) const;
 

@@ -257,7 +257,8 @@ void Executor::EndInputs(const std::shared_ptr<Execution>& execution, absl::stri
 // Returns false if the execution has ended.
 bool Executor::AllocateOutputs(const std::shared_ptr<Execution>& execution) {
   for (size_t i = 0; i < execution->outputs_.size(); ++i) {
-    if (execution->has_output(i)) continue;
+    const TensorStore::Writing* const writing = execution->request().WritingOf(i);
+    if (writing != nullptr && writing->buffer() != nullptr) continue;
     absl::StatusOr<std::shared_ptr<Buffer>> allocated =
         device_.Allocate(RequiredBytes(execution->outputs_[i]), Residency::kReadback);
     if (!allocated.ok()) {

@@ -135,7 +135,9 @@ std::optional<CachedOperator> OperatorCache::Find(const std::shared_ptr<const Pr
   std::optional<CachedOperator> found = FindEntry(key);
   if (found.has_value() && key.op == nullptr) {
     if (known_.size() > kMostKnown) {
-      absl::erase_if(known_, [](const auto& each) { return each.second.normalized.expired(); });
+      absl::erase_if(known_, [](const auto& each) {
+        return each.second.program.expired() || each.second.normalized.expired();
+      });
     }
     known_[validated.get()] = {validated, found->program, key.hash};
   }

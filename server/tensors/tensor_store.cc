@@ -19,7 +19,7 @@ namespace opmill {
 namespace {
 
 constexpr size_t kMostNameBytes = 128;
-// Rows up to this size are replaced in place while nobody reads the tensor; callers that look for
+// Rows up to this size are replaced in place while no run reads the tensor; callers that look for
 // it wait for a fraction of a millisecond.
 constexpr size_t kShortCopyBytes = size_t{1} << 20;
 
@@ -79,7 +79,7 @@ struct TensorStore::Bytes {
 };
 
 // A buffer and its place in the limits. Appended rows are written where no state has rows yet, and
-// other bytes only while there is one state, which nobody reads.
+// other bytes only while there is one state, which no run reads.
 class ResidentMemory {
  public:
   explicit ResidentMemory(std::function<void()> give_back) : give_back_(std::move(give_back)) {}

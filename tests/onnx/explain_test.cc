@@ -100,17 +100,10 @@ TEST(Explain, AnUnrolledLoopIsSeveralOperators) {
 }
 
 TEST(Explain, ABranchIsTakenOrUnused) {
-  const std::string text =
-      InputText("x", {2}) + InputText("c", {}, 9) +
-      NodeText("If", "c", "y",
-               " attribute { name: 'then_branch' type: 5 g { " + NodeText("Neg", "x", "a") +
-                   OutputText("a") + " } } attribute { name: 'else_branch' type: 5 g { " +
-                   NodeText("Abs", "x", "b") + OutputText("b") + " } }") +
-      OutputText("y");
   for (const bool condition : {false, true}) {
     const InputBindings bindings = {
         .values = {{"c", TensorOf(ElementType::kBool, {}, std::vector<uint8_t>{condition})}}};
-    EXPECT_THAT(FatesOf(text, 17, bindings),
+    EXPECT_THAT(FatesOf(IfText(), 17, bindings),
                 ElementsAre("If constant", condition ? "Abs unused" : "Abs computed 0",
                             condition ? "Neg computed 0" : "Neg unused"));
   }

@@ -57,6 +57,15 @@ std::string FloatText(absl::string_view name, float value) {
   return absl::StrCat(" attribute { name: '", name, "' type: 1 f: ", value, " }");
 }
 
+std::string IfText() {
+  return InputText("x", {2}) + InputText("c", {}, 9) +
+         NodeText("If", "c", "y",
+                  " attribute { name: 'then_branch' type: 5 g { " + NodeText("Neg", "x", "a") +
+                      OutputText("a") + " } } attribute { name: 'else_branch' type: 5 g { " +
+                      NodeText("Abs", "x", "b") + OutputText("b") + " } }") +
+         OutputText("y");
+}
+
 absl::StatusOr<Graph> Specialized(absl::string_view graph, int64_t opset,
                                   const InputBindings& bindings) {
   ASSIGN_OR_RETURN(const Graph read, ReadModel(ModelBytes(graph, opset)));

@@ -26,6 +26,9 @@ std::string IntText(absl::string_view name, int64_t value);
 std::string IntsText(absl::string_view name, const Sizes& values);
 std::string FloatText(absl::string_view name, float value);
 
+// y is |x|, or -x if c is true: an If of two nodes.
+std::string IfText();
+
 // Of a model whose inputs have fixed sizes.
 absl::StatusOr<Graph> Specialized(absl::string_view graph, int64_t opset = 17,
                                   const InputBindings& bindings = {});

@@ -102,30 +102,22 @@ TEST(Specialize, LeavesLargeConstantsAsTheyAre) {
   EXPECT_EQ(OperatorsOf(*cast), "Cast");
 }
 
-const std::string kIf =
-    InputText("x", {2}) + InputText("c", {}, 9) +
-    NodeText("If", "c", "y",
-             " attribute { name: 'then_branch' type: 5 g { " + NodeText("Neg", "x", "a") +
-                 OutputText("a") + " } } attribute { name: 'else_branch' type: 5 g { " +
-                 NodeText("Abs", "x", "b") + OutputText("b") + " } }") +
-    OutputText("y");
-
 TEST(Specialize, AnIfIsItsBranch) {
   for (const bool condition : {false, true}) {
     const absl::StatusOr<Graph> graph = Specialized(
-        kIf, 17,
+        IfText(), 17,
         {.values = {{"c", TensorOf(ElementType::kBool, {}, std::vector<uint8_t>{condition})}}});
     ASSERT_TRUE(graph.ok()) << graph.status();
     EXPECT_EQ(OperatorsOf(*graph), condition ? "Neg" : "Abs");
     EXPECT_EQ(graph->inputs.size(), 1u);
   }
-  EXPECT_EQ(TypesOf(Specialized(kIf)),
+  EXPECT_EQ(TypesOf(Specialized(IfText())),
             "Node 'y' (If): its condition is computed from data, so that its branch is not known "
             "before a run.");
 }
 
 TEST(FormInputs, AreThoseThatSizesOrBranchesDependOn) {
-  absl::StatusOr<Graph> graph = ReadModel(ModelBytes(kIf));
+  absl::StatusOr<Graph> graph = ReadModel(ModelBytes(IfText()));
   ASSERT_TRUE(graph.ok()) << graph.status();
   EXPECT_THAT(FormInputs(*graph), ElementsAre("c"));
   graph =

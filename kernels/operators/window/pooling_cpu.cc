@@ -50,7 +50,7 @@ class PoolingProgram : public CpuProgram {
     if (tile_results_ == row_results_ && !desc_.indices.has_value()) {
       tile_lines_ = std::max<uint64_t>(1, kTileColumns / slot);
     }
-    task_bytes_ = slot * tile_lines_ * 4 * value_bytes_;
+    task_bytes_ = slot * tile_lines_ * 4 * value_bytes_ + 3 * kPoolingVectorBytes;
     if (desc_.function == PoolingFunction::kAverage && desc_.divisor() == 0) {
       for (uint64_t x = 0; x < row_results_; ++x) {
         counts_.push_back(static_cast<float>(width.ElementsOf(x, desc_.input.sizes[kWidth]).count));
@@ -136,10 +136,11 @@ class PoolingProgram : public CpuProgram {
     const uint64_t columns = std::min(size - std::min(low, size), slot - std::min(before, slot));
     TaskMemory::Scope memory;
     const uint64_t joined_count = lines * slot + width.extent();
-    std::byte* const joined = memory.Take(joined_count * value_bytes_);
+    std::byte* const joined = memory.Take(joined_count * value_bytes_ + 2 * kPoolingVectorBytes);
     std::byte* const packed = memory.Take(columns * element_bytes_);
     std::byte* const floats = memory.Take(averages_halves_ ? columns * sizeof(float) : 0);
-    std::byte* const joined_values = memory.Take(lines * values * value_bytes_);
+    std::byte* const joined_values =
+        memory.Take(lines * values * value_bytes_ + kPoolingVectorBytes);
     kernels_.join(nullptr, joined, joined_count);
     std::vector<float> divisors(lines, static_cast<float>(desc_.divisor()));
     Coordinates at = first;

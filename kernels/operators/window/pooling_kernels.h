@@ -9,6 +9,10 @@
 
 namespace opmill {
 
+// A kernel computes whole vectors, and so may read and write that much behind the last column for
+// each element of a step of 1 or 2, and behind the last value.
+inline constexpr size_t kPoolingVectorBytes = 64;
+
 // Results of a dimension, one after the other. Columns are the elements of one width, and their
 // values what joins them: a maximum or a sum. Value i joins columns i * step + k * dilation, for k
 // below `window`.

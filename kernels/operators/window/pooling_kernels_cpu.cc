@@ -1,4 +1,4 @@
-// Loops that the compiler vectorizes, once per instruction set.
+// The processor's kernels of pooling, once per instruction set.
 #include <algorithm>
 #include <limits>
 #include <type_traits>
@@ -13,85 +13,141 @@
 HWY_BEFORE_NAMESPACE();
 namespace opmill {
 namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
 
+// A policy makes values of elements, joins values, and makes results of them.
 template <typename T>
 struct IntegerMax {
-  using Element = T;
   using Value = T;
-  static constexpr Value kIdentity = std::numeric_limits<T>::min();
-  static HWY_INLINE Value Of(Element x) { return x; }
-  static HWY_INLINE Value Join(Value a, Value b) { return a < b ? b : a; }
-  static HWY_INLINE Element Result(Value value, float) { return value; }
+  static constexpr T kIdentity = std::numeric_limits<T>::min();
+  template <class V>
+  static HWY_INLINE V Of(V x) {
+    return x;
+  }
+  template <class V>
+  static HWY_INLINE V Join(V a, V b) {
+    return hn::Max(a, b);
+  }
+  template <class V>
+  static HWY_INLINE V Result(V value, V /*count*/) {
+    return value;
+  }
 };
 
 // Of floats as bits: integers in the order of the numbers. NaN is the largest.
 template <typename T, T kInfinity, T kNan>
 struct FloatMax {
-  using Element = T;
   using Value = T;
   static constexpr T kMagnitude = std::numeric_limits<T>::max();
-  static constexpr Value kIdentity = static_cast<T>(~kInfinity);  // of -inf
-  static HWY_INLINE T Flip(T x) { return static_cast<T>(x ^ ((x < 0 ? -1 : 0) & kMagnitude)); }
-  static HWY_INLINE Value Of(Element x) {
-    return (x & kMagnitude) > kInfinity ? kMagnitude : Flip(x);
+  static constexpr T kIdentity = static_cast<T>(~kInfinity);  // of -inf
+  template <class V>
+  static HWY_INLINE V Flip(V x) {
+    return hn::Xor(x, hn::And(hn::BroadcastSignBit(x), hn::Set(hn::DFromV<V>(), kMagnitude)));
   }
-  static HWY_INLINE Value Join(Value a, Value b) { return a < b ? b : a; }
-  static HWY_INLINE Element Result(Value value, float) {
-    return value == kMagnitude ? kNan : Flip(value);
+  template <class V>
+  static HWY_INLINE V Of(V x) {
+    const hn::DFromV<V> d;
+    const V largest = hn::Set(d, kMagnitude);
+    return hn::IfThenElse(hn::Gt(hn::And(x, largest), hn::Set(d, kInfinity)), largest, Flip(x));
+  }
+  template <class V>
+  static HWY_INLINE V Join(V a, V b) {
+    return hn::Max(a, b);
+  }
+  template <class V>
+  static HWY_INLINE V Result(V value, V /*count*/) {
+    const hn::DFromV<V> d;
+    return hn::IfThenElse(hn::Eq(value, hn::Set(d, kMagnitude)), hn::Set(d, kNan), Flip(value));
   }
 };
 
 struct Average {
-  using Element = float;
   using Value = float;
-  static constexpr Value kIdentity = 0;
-  static HWY_INLINE Value Of(Element x) { return x; }
-  static HWY_INLINE Value Join(Value a, Value b) { return a + b; }
-  static HWY_INLINE Element Result(Value value, float count) { return value / count; }
+  static constexpr float kIdentity = 0;
+  template <class V>
+  static HWY_INLINE V Of(V x) {
+    return x;
+  }
+  template <class V>
+  static HWY_INLINE V Join(V a, V b) {
+    return hn::Add(a, b);
+  }
+  template <class V>
+  static HWY_INLINE V Result(V value, V count) {
+    return hn::Div(value, count);
+  }
 };
 
-// Calls visit(i, size) for parts of `count` elements, whose sizes are constants: loops over them
-// are vectorized, also those of short rows.
-template <class Visit>
-HWY_INLINE void ForEachPart(size_t count, const Visit& visit) {
-  size_t i = 0;
-  for (; i + 16 <= count; i += 16) visit(i, std::integral_constant<size_t, 16>());
-  if ((count & 8) != 0) visit(i, std::integral_constant<size_t, 8>());
-  i += count & 8;
-  if ((count & 4) != 0) visit(i, std::integral_constant<size_t, 4>());
-  i += count & 4;
-  for (; i < count; ++i) visit(i, std::integral_constant<size_t, 1>());
+// Calls visit(i, d) for the elements from i on, as many as d has lanes: vectors, then what is left
+// in vectors of half the size, and so on. Rows may be shorter than a vector.
+template <class D, class Visit>
+HWY_INLINE void ForEachVector(D d, size_t i, size_t count, const Visit& visit) {
+  for (; i + hn::Lanes(d) <= count; i += hn::Lanes(d)) visit(i, d);
+  if constexpr (hn::MaxLanes(D()) > 1) {
+    if (i < count) ForEachVector(hn::Half<D>(), i, count, visit);
+  }
+}
+
+template <class Policy, class Visit>
+HWY_INLINE void ForEachVector(size_t count, const Visit& visit) {
+  ForEachVector(hn::ScalableTag<typename Policy::Value>(), 0, count, visit);
 }
 
 template <class Policy>
 void Join(const void* from, void* to, size_t count) {
-  auto* HWY_RESTRICT columns = static_cast<typename Policy::Value*>(to);
+  using Value = typename Policy::Value;
+  auto* const columns = static_cast<Value*>(to);
   if (from == nullptr) {
     std::fill_n(columns, count, Policy::kIdentity);
     return;
   }
-  const auto* HWY_RESTRICT elements = static_cast<const typename Policy::Element*>(from);
-  ForEachPart(count, [&](size_t i, auto size) HWY_ATTR {
-    for (size_t j = 0; j < size; ++j) {
-      columns[i + j] = Policy::Join(columns[i + j], Policy::Of(elements[i + j]));
-    }
+  const auto* const elements = static_cast<const Value*>(from);
+  ForEachVector<Policy>(count, [&](size_t i, auto d) HWY_ATTR {
+    hn::StoreU(Policy::Join(hn::LoadU(d, columns + i), Policy::Of(hn::LoadU(d, elements + i))), d,
+               columns + i);
   });
 }
 
-// `kStep` is that of the row, or 0 for any other.
+// Each kStep-th value, from the first on. Reads kStep values for each lane.
+template <size_t kStep, class D>
+HWY_INLINE hn::Vec<D> LoadSteps(D d, const hn::TFromD<D>* from) {
+  const hn::Vec<D> low = hn::LoadU(d, from);
+#if HWY_TARGET != HWY_SCALAR  // whose vectors have one lane
+  if constexpr (kStep == 2) return hn::ConcatEven(d, hn::LoadU(d, from + hn::Lanes(d)), low);
+#endif
+  return low;
+}
+
+// `kStep` is that of the row, 1 or 2.
 template <class Policy, size_t kStep>
 HWY_INLINE void PoolSteps(const PoolingRow& row) {
   using Value = typename Policy::Value;
-  Value* HWY_RESTRICT values = static_cast<Value*>(row.values);
-  const size_t step = kStep == 0 ? row.step : kStep;
-  std::fill_n(values, row.count, Policy::kIdentity);
-  for (size_t k = 0; k < row.window; ++k) {
-    const Value* HWY_RESTRICT columns = static_cast<const Value*>(row.columns) + k * row.dilation;
-    ForEachPart(row.count, [&](size_t i, auto size) HWY_ATTR {
-      for (size_t j = 0; j < size; ++j) {
-        values[i + j] = Policy::Join(values[i + j], columns[(i + j) * step]);
-      }
-    });
+  const auto* const columns = static_cast<const Value*>(row.columns);
+  auto* const values = static_cast<Value*>(row.values);
+  // Vectors of less than 16 bytes cannot be concatenated on all targets; `columns` has room for
+  // more.
+  const hn::ScalableTag<Value> d;
+  for (size_t i = 0; i < row.count; i += hn::Lanes(d)) {
+    auto value = hn::Set(d, Policy::kIdentity);
+    for (size_t k = 0; k < row.window; ++k) {
+      value = Policy::Join(value, LoadSteps<kStep>(d, columns + i * kStep + k * row.dilation));
+    }
+    hn::StoreU(value, d, values + i);
+  }
+}
+
+// Of any step.
+template <class Policy>
+void PoolEach(const PoolingRow& row) {
+  using Value = typename Policy::Value;
+  const hn::CappedTag<Value, 1> d;
+  for (size_t i = 0; i < row.count; ++i) {
+    const Value* column = static_cast<const Value*>(row.columns) + i * row.step;
+    auto value = hn::Set(d, Policy::kIdentity);
+    for (size_t k = 0; k < row.window; ++k, column += row.dilation) {
+      value = Policy::Join(value, hn::LoadU(d, column));
+    }
+    hn::StoreU(value, d, static_cast<Value*>(row.values) + i);
   }
 }
 
@@ -102,27 +158,24 @@ void Pool(const PoolingRow& row) {
   } else if (row.step == 2) {
     PoolSteps<Policy, 2>(row);
   } else {
-    PoolSteps<Policy, 0>(row);
+    PoolEach<Policy>(row);
   }
 }
 
 template <class Policy>
 void Finish(const void* from, const PoolingDivisors& divisors, size_t count, void* to) {
-  const auto* HWY_RESTRICT values = static_cast<const typename Policy::Value*>(from);
-  auto* HWY_RESTRICT results = static_cast<typename Policy::Element*>(to);
-  const float divisor = divisors.divisor;
-  if (divisors.counts == nullptr) {
-    ForEachPart(count, [&](size_t i, auto size) HWY_ATTR {
-      for (size_t j = 0; j < size; ++j) results[i + j] = Policy::Result(values[i + j], divisor);
-    });
-    return;
-  }
-  const float* HWY_RESTRICT counts = divisors.counts;
-  ForEachPart(count, [&](size_t i, auto size) HWY_ATTR {
-    for (size_t j = 0; j < size; ++j) {
-      const float elements = divisor * counts[i + j];
-      results[i + j] = Policy::Result(values[i + j], elements < 1 ? 1.0f : elements);
+  using Value = typename Policy::Value;
+  const auto* const values = static_cast<const Value*>(from);
+  auto* const results = static_cast<Value*>(to);
+  const auto divisor = static_cast<Value>(divisors.divisor);
+  ForEachVector<Policy>(count, [&](size_t i, auto d) HWY_ATTR {
+    auto elements = hn::Set(d, divisor);
+    if constexpr (std::is_same_v<Policy, Average>) {
+      if (divisors.counts != nullptr) {
+        elements = hn::Max(hn::Mul(elements, hn::LoadU(d, divisors.counts + i)), hn::Set(d, 1.0f));
+      }
     }
+    hn::StoreU(Policy::Result(hn::LoadU(d, values + i), elements), d, results + i);
   });
 }
 

@@ -67,7 +67,7 @@ absl::Status WriteList(const fs::path& folder, bool all) {
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - began;
 
   ShaderSources sources;
-  for (const EmbeddedShaderFile& file : EmbeddedShaders()) {
+  for (const EmbeddedFile& file : EmbeddedShaders()) {
     sources.emplace(std::string(file.path), std::string(file.text));
   }
   std::string lines;

@@ -89,7 +89,7 @@ class Flattener {
 
 ShaderSources EmbeddedSources() {
   ShaderSources sources;
-  for (const EmbeddedShaderFile& file : EmbeddedShaders()) {
+  for (const EmbeddedFile& file : EmbeddedShaders()) {
     sources.emplace(std::string(file.path), std::string(file.text));
   }
   return sources;

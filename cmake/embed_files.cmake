@@ -1,22 +1,27 @@
 # Bytes instead of string literals: MSVC limits a literal to 16 KB.
 if(NOT CMAKE_SCRIPT_MODE_FILE)
-  set(OPMILL_EMBED_SHADERS_SCRIPT "${CMAKE_CURRENT_LIST_FILE}")
+  set(OPMILL_EMBED_FILES_SCRIPT "${CMAKE_CURRENT_LIST_FILE}")
 
-  function(opmill_embed_shaders target)
-    set(root "${CMAKE_SOURCE_DIR}/shaders")
-    file(GLOB_RECURSE files CONFIGURE_DEPENDS "${root}/*.hlsl" "${root}/*.hlsli" "${root}/*.h")
-    set(output "${CMAKE_CURRENT_BINARY_DIR}/embedded_shaders.cc")
+  # opmill_embed_files(target function header root pattern...)
+  #
+  # Defines `function`, which `header` declares, in the target: it returns the files below `root` whose names
+  # match one of the patterns, as absl::Span<const EmbeddedFile>.
+  function(opmill_embed_files target function header root)
+    list(TRANSFORM ARGN PREPEND "${root}/" OUTPUT_VARIABLE patterns)
+    file(GLOB_RECURSE files CONFIGURE_DEPENDS ${patterns})
+    set(output "${CMAKE_CURRENT_BINARY_DIR}/${function}.cc")
     # The list of files is part of the command, so that it also runs when files are added or removed.
     list(TRANSFORM files REPLACE "^${root}/" "" OUTPUT_VARIABLE paths)
     list(JOIN paths "," paths)
     add_custom_command(
       OUTPUT "${output}"
       COMMAND "${CMAKE_COMMAND}" "-DROOT=${root}" "-DPATHS=${paths}" "-DOUTPUT=${output}"
-              -P "${OPMILL_EMBED_SHADERS_SCRIPT}"
-      DEPENDS ${files} "${OPMILL_EMBED_SHADERS_SCRIPT}"
-      COMMENT "Embedding shaders"
+              "-DFUNCTION=${function}" "-DHEADER=${header}" -P "${OPMILL_EMBED_FILES_SCRIPT}"
+      DEPENDS ${files} "${OPMILL_EMBED_FILES_SCRIPT}"
+      COMMENT "Embedding the files of ${function}"
       VERBATIM)
     target_sources(${target} PRIVATE "${output}")
+    set_source_files_properties("${output}" PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   endfunction()
   return()
 endif()
@@ -35,8 +40,8 @@ foreach(path IN LISTS paths)
   math(EXPR index "${index} + 1")
 endforeach()
 
-file(WRITE "${OUTPUT}" "// Written by cmake/embed_shaders.cmake.
-#include \"kernels/d3d12/shader/embedded_shaders.h\"
+file(WRITE "${OUTPUT}" "// Written by cmake/embed_files.cmake.
+#include \"${HEADER}\"
 
 #include <cstddef>
 
@@ -51,17 +56,10 @@ absl::string_view Text(const unsigned char (&bytes)[kSize]) {
 
 }  // namespace
 
-absl::Span<const EmbeddedShaderFile> EmbeddedShaders() {
-  static const EmbeddedShaderFile kFiles[] = {
+absl::Span<const EmbeddedFile> ${FUNCTION}() {
+  static const EmbeddedFile kFiles[] = {
 ${table}  };
   return kFiles;
-}
-
-std::optional<absl::string_view> EmbeddedShader(absl::string_view path) {
-  for (const EmbeddedShaderFile& file : EmbeddedShaders()) {
-    if (file.path == path) return file.text;
-  }
-  return std::nullopt;
 }
 
 }  // namespace opmill

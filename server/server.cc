@@ -288,11 +288,10 @@ absl::Status Server::Initialize() {
   LimitTransports();
   RETURN_IF_ERROR(Listen());
   if (!options_.metrics_address.empty()) {
-    ASSIGN_OR_RETURN(
-        metrics_, ListenForMetrics(options_.metrics_address,
-                                   {*device_, *cache_, *tensors_, *executor_, statistics_,
-                                    open_calls_, *access_, *model_budget_, limits, *connections_},
-                                   readiness));
+    const MetricsSources sources = {*device_,        *cache_,        *tensors_, *executor_,
+                                    statistics_,     open_calls_,    *access_,  models_,
+                                    *inline_models_, *model_budget_, limits,    *connections_};
+    ASSIGN_OR_RETURN(metrics_, ListenForMetrics(options_.metrics_address, sources, readiness));
   }
   RETURN_IF_ERROR(listener_->Start());
   for (const char* const name : {v1::OperatorService::service_full_name(),

@@ -30,6 +30,7 @@ void ReportEnd(const Execution& execution, const absl::Status& status, Statistic
                      .output_bytes = output_bytes,
                      .work_bytes = execution.work_bytes(),
                      .caller = CountersOf(origin)});
+  statistics.recent_errors().Add(origin.rpc, status);
   LogLine line(LogLevel::kInfo, "execute");
   origin.AddTo(line);
   line.Add("execution_id", origin.execution_id)
@@ -54,6 +55,7 @@ void ReportRefusal(const RequestOrigin& origin, const OperatorDesc* desc, const 
   }
   const absl::Duration held = SteadyNow() - origin.arrived;
   statistics.AddRefusalTime(origin.rpc, held);
+  statistics.recent_errors().Add(origin.rpc, why);
   LogLine line(LogLevel::kInfo, "refuse");
   origin.AddTo(line);
   line.Add("execution_id", origin.execution_id).Add("held", held);

@@ -73,11 +73,21 @@ const char* Phrase(int status) {
   }
 }
 
+// For browsers: nothing from elsewhere is loaded or run, no other site shows a page in a frame or
+// takes it for a script, and none learns the address.
+constexpr absl::string_view kSecurityFields =
+    "\r\nContent-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; "
+    "img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'"
+    "\r\nX-Content-Type-Options: nosniff"
+    "\r\nCross-Origin-Resource-Policy: same-origin"
+    "\r\nReferrer-Policy: no-referrer";
+
 std::string Text(const Answer& answer, bool with_body = true) {
   return absl::StrCat(
       "HTTP/1.1 ", answer.status, " ", Phrase(answer.status),
       "\r\nContent-Type: ", answer.content_type, "\r\nContent-Length: ", answer.body.size(),
-      answer.status == 405 ? "\r\nAllow: GET, HEAD" : "",
+      answer.status == 405 ? "\r\nAllow: GET, HEAD" : "", kSecurityFields,
       "\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n", with_body ? answer.body : "");
 }
 

@@ -193,8 +193,8 @@ void AddInFlight(const MetricsSources& from, Families& to) {
   gauge("opmill_in_flight_limit_bytes", "The most bytes reserved for inputs and outputs.",
         from.executor.memory().limit());
   gauge("opmill_model_bytes", "Memory of models: their graphs, and constants of programs.",
-        from.models.used());
-  gauge("opmill_model_limit_bytes", "The most memory of models.", from.models.limit());
+        from.model_bytes.used());
+  gauge("opmill_model_limit_bytes", "The most memory of models.", from.model_bytes.limit());
   gauge("opmill_memory_limit_bytes", "The limit for process_resident_memory_bytes.",
         from.limits.memory_limit);
 }

@@ -11,6 +11,8 @@
 #include "server/config/options.h"
 #include "server/execution/executor.h"
 #include "server/execution/open_calls.h"
+#include "server/models/inline_models.h"
+#include "server/models/model_table.h"
 #include "server/network/connections.h"
 #include "server/observe/statistics.h"
 #include "server/tensors/tensor_store.h"
@@ -25,7 +27,9 @@ struct MetricsSources {
   const Statistics& statistics;
   const OpenCalls& open_calls;
   const Access& access;
-  const ByteBudget& models;
+  const ModelTable& models;
+  const InlineModels& inline_models;
+  const ByteBudget& model_bytes;
   const Limits& limits;
   Connections& connections;
 };

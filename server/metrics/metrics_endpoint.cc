@@ -3,6 +3,11 @@
 #include <chrono>
 #include <utility>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "server/metrics/page_files.h"
+
 namespace opmill {
 namespace {
 
@@ -29,6 +34,18 @@ class RecentText {
   Clock::time_point valid_until_ = Clock::time_point::min();
 };
 
+std::string TypeOfFile(absl::string_view path) {
+  constexpr std::pair<absl::string_view, absl::string_view> kTypes[] = {
+      {".html", "text/html; charset=utf-8"},
+      {".css", "text/css; charset=utf-8"},
+      {".js", "text/javascript; charset=utf-8"},
+      {".svg", "image/svg+xml"}};
+  for (const auto& [ending, type] : kTypes) {
+    if (absl::EndsWith(path, ending)) return std::string(type);
+  }
+  return "application/octet-stream";
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<HttpEndpoint>> ListenForMetrics(
@@ -47,6 +64,16 @@ absl::StatusOr<std::unique_ptr<HttpEndpoint>> ListenForMetrics(
     return Answer{.content_type = "text/plain; version=0.0.4; charset=utf-8",
                   .body = metrics->Get()};
   };
+  const auto status = std::make_shared<RecentText>(
+      [sources, readiness] { return StatusJson(sources, readiness()); });
+  pages["/status.json"] = [status] {
+    return Answer{.content_type = "application/json", .body = status->Get()};
+  };
+  for (const EmbeddedFile& file : PageFiles()) {
+    pages[file.path == "index.html" ? "/" : absl::StrCat("/", file.path)] = [file] {
+      return Answer{.content_type = TypeOfFile(file.path), .body = std::string(file.text)};
+    };
+  }
   return HttpEndpoint::Listen(address, std::move(pages));
 }
 

@@ -1,4 +1,5 @@
-// The server's HTTP pages: /metrics for Prometheus, /healthz and /readyz for orchestrators.
+// The server's HTTP pages: one for people, /metrics for Prometheus, /healthz and /readyz for
+// orchestrators.
 #ifndef OPMILL_SERVER_METRICS_METRICS_ENDPOINT_H_
 #define OPMILL_SERVER_METRICS_METRICS_ENDPOINT_H_
 
@@ -9,13 +10,9 @@
 #include "absl/status/statusor.h"
 #include "server/metrics/http_endpoint.h"
 #include "server/metrics/metrics.h"
+#include "server/metrics/status_json.h"
 
 namespace opmill {
-
-struct Readiness {
-  bool is_ready = false;  // for new calls
-  std::string text;       // "ready", possibly with a remark, or why it is not
-};
 
 // `readiness` and the sources must outlive the endpoint.
 absl::StatusOr<std::unique_ptr<HttpEndpoint>> ListenForMetrics(

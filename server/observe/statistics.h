@@ -20,6 +20,7 @@
 #include "kernels/descriptor/operator_schema.h"
 #include "kernels/operators/operator_list.h"
 #include "server/observe/histogram.h"
+#include "server/observe/recent_errors.h"
 
 namespace opmill {
 
@@ -120,6 +121,10 @@ class Statistics {
   // All of them, "address" and "other" first.
   std::vector<const CallerCounters*> callers() const ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Those of executions and of requests that were refused.
+  RecentErrors& recent_errors() { return recent_errors_; }
+  const RecentErrors& recent_errors() const { return recent_errors_; }
+
   void Enter(Stage stage) { ++in_stage_[static_cast<size_t>(stage)]; }
   void Leave(Stage stage) { --in_stage_[static_cast<size_t>(stage)]; }
 
@@ -142,6 +147,7 @@ class Statistics {
   std::array<DurationHistogram, kRefusingRpcs.size()> refusal_times_;
   std::vector<OperatorStatistics> operators_ =
       std::vector<OperatorStatistics>(Operators().size() + 1);
+  RecentErrors recent_errors_;
   CallerCounters addresses_{"address"};
   CallerCounters others_{"other"};
   mutable absl::Mutex mutex_;

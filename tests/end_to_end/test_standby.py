@@ -1,6 +1,7 @@
 """The cpu device as the standby of an adapter: no call fails while the driver loses the device again
 and again, and small executions go to the standby if the flags say so."""
 
+import json
 import subprocess
 import tempfile
 import time
@@ -48,6 +49,10 @@ class Standby(unittest.TestCase):
         with urllib.request.urlopen(f"http://{self.metrics}/readyz", timeout=60) as answer:
             return answer.status, answer.read().decode()
 
+    def status(self):
+        with urllib.request.urlopen(f"http://{self.metrics}/status.json", timeout=60) as answer:
+            return json.load(answer)
+
     def serving(self):
         return self.health.Check(health_pb2.HealthCheckRequest(service=api.SERVICE),
                                  timeout=60).status
@@ -68,6 +73,9 @@ class Standby(unittest.TestCase):
         self.assertEqual((self.readyz(), self.serving()),
                          ((200, "ready, on standby: device lost\n"), SERVING))
         self.assertTrue(self.info().on_standby)
+        status = self.status()
+        self.assertEqual((status["state"], status["ready"], status["standby"]["name"]),
+                         ("ready, on standby: device lost", True, self.info().standby.adapter))
         self.assertRegex(self.opmill("info"), r"(?m)^standby +.+ \(cpu\), in use: ")
         scrape = Scrape(self.metrics)
         self.assertEqual(scrape.value("opmill_device_on_standby"), 1)

@@ -19,7 +19,7 @@ import api
 import arrays
 import onnx_model
 from browser import Browser, chromium
-from server_process import ROOT, ServerProcess
+from server_process import ROOT, DriverFaults, ServerProcess
 from test_metrics import Scrape
 from test_page import HOSTILE
 
@@ -363,6 +363,46 @@ class PageInBrowser(unittest.TestCase):
         self.assertFalse(page.evaluate("document.body.classList.contains('stale')"))
         self.assertRegex(page.text("#facts"), "reference")
 
+    def test_says_when_the_device_is_lost(self):
+        for flag, kind, state in (("--standby=off", "bad", "Device lost"),
+                                  ("--standby=on", "warn", "Ready, on standby: device lost")):
+            faults = DriverFaults(self.enterContext(tempfile.TemporaryDirectory()))
+            self.serve(flag, "--small_work=gpu", device="software", environment=faults.environment)
+            callers = self.load()
+            page = self.browse()
+            self.assertEqual(page.evaluate("document.querySelector('#state').className"), "state good")
+            self.assertEqual("none" in page.text("#facts"), flag == "--standby=off")
+            faults.begin("no_device")
+            faults.begin("lose_device")
+            page.wait_for(f"document.querySelector('#state').innerText === {json.dumps(state)}")
+            self.assertEqual(page.evaluate("document.querySelector('#state').className"), f"state {kind}")
+            if flag == "--standby=off":
+                page.wait_for("document.querySelector('#errors .code').innerText === 'UNAVAILABLE'")
+            faults.end("no_device")
+            page.wait_for("document.querySelector('#state').innerText === 'Ready'")
+            self.assertRegex(page.text("#device"), r"Losses of the device\s+1\b")
+            callers.stop()
+
+    def test_errors_move_and_selections_survive(self):
+        self.serve()
+        first = self.refuse("one")
+        page = self.browse()
+        page.wait_for("document.querySelector('#errors .sentence') !== null")
+        self.refuse("two")
+        self.refuse("one")
+        page.wait_for("document.querySelector('#errors li').innerText.includes('× 2')")
+        self.assertEqual(page.evaluate("document.querySelector('#errors .sentence').textContent"), first)
+        page.evaluate("getSelection().selectAllChildren(document.querySelector('#errors li:last-child .sentence'))")
+        for i in range(18):
+            self.refuse(f"more {i}")
+        page.wait_for("document.querySelector('#errors .sentence').textContent.includes('more 17')")
+        self.assertEqual(page.evaluate("document.querySelectorAll('#errors li').length"), 20)
+        self.assertIn('no model "two"', page.evaluate("String(getSelection())"))
+        self.refuse("three")  # the oldest gives way
+        page.wait_for("document.querySelector('#errors .sentence').textContent.includes('three')")
+        self.assertEqual(page.evaluate("document.querySelectorAll('#errors li').length"), 20)
+        self.assertNotIn('"two"', page.text("#errors"))
+
     def test_serves_keyboards_and_screen_readers(self):
         self.serve()
         self.make_errors()
@@ -408,19 +448,31 @@ class PageInBrowser(unittest.TestCase):
         callers = self.load()
         time.sleep(3)
         callers.stop()
+        # The table of callers also has those without a name.
+        with ServerProcess("--metrics_address=127.0.0.1:0", device="cpu") as nameless:
+            values = np.ones((3, 4), np.float32)
+            with api.connect(nameless.address) as channel:
+                api.execute(api.stub_of(channel), arrays.hardmax(values, [1]), values.tobytes())
+            page = self.enterContext(Browser(**PHONE))
+            page.open(f"http://{nameless.lines('serving')[0]['metrics_address']}/")
+            page.wait_for("document.querySelector('#callers tbody th') !== null")
+            self.assert_fits(page)
         for dark in (False, True):
             page = self.browse(**PHONE, dark=dark)
             time.sleep(3)
-            widths = page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
-            self.assertEqual(widths, [375, 375])
-            for table in ("operators", "models", "callers"):
-                self.assertTrue(page.evaluate(f"""((holder) => holder.scrollWidth <= holder.clientWidth)(
-                    document.getElementById("{table}"))"""), table)
+            self.assert_fits(page)
             found = page.evaluate(CONTRAST)
             self.assertGreater(len(found), 80)
             print(f"the least contrast is {min(found)[0]:.1f}")
             for ratio, text in found:
                 self.assertGreaterEqual(ratio, 4.5, text)
+
+    def assert_fits(self, page):
+        widths = page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
+        self.assertEqual(widths, [375, 375])
+        for table in ("operators", "models", "callers"):
+            self.assertTrue(page.evaluate(f"""((holder) => holder.scrollWidth <= holder.clientWidth)(
+                document.getElementById("{table}"))"""), table)
 
     def test_pictures(self):
         """Those of docs/operations.md, with OPMILL_UPDATE_DOCS=1; else below build/page."""

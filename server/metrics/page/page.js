@@ -5,7 +5,7 @@ import { bytesRateText, bytesText, countText, latencyText, rateText, shareText, 
   "./numbers.js";
 import { difference, histogramOf, histogramsBy, parseMetrics, quantile, sumOf, sumsBy } from
   "./numbers.js";
-import { element, List, Meter, setText, Table, Tile } from "./parts.js";
+import { ErrorList, List, Meter, setText, Table, Tile } from "./parts.js";
 
 const POLL_MS = 2000;
 const ANSWER_MS = 5000;
@@ -46,6 +46,8 @@ const tables = {
     { title: "Queue p99" }, { title: "Total", wide: true }, { title: "Failed" }],
   "There have been no calls since the server started."),
 };
+
+const errors = new ErrorList(byId("errors"));
 
 const lists = {
   facts: new List(byId("facts")),
@@ -108,7 +110,10 @@ function remember(sample) {
     (last.started !== sample.started || sample.seconds - last.seconds > (WINDOW * POLL_MS) / 1000);
   if (isBreak) {
     samples = [];
-    if (last.started !== sample.started) for (const tile of Object.values(tiles)) tile.clear();
+    for (const tile of Object.values(tiles)) {
+      if (last.started === sample.started) tile.interrupt();
+      else tile.clear();
+    }
   }
   samples.push(sample);
   if (samples.length > WINDOW + 1) samples.shift();
@@ -133,7 +138,7 @@ const orDash = (write, value) => (value === null ? "–" : write(value));
 function showTraffic() {
   const now = samples.at(-1);
   const before = samples.at(-2); // the lines have one point for each poll
-  const errors = (sample) => sample.failed + sample.refused;
+  const failures = (sample) => sample.failed + sample.refused;
   const latency = (sample) => sample.latency;
   tiles.calls.show([rateOf((of) => of.succeeded)], [rateOf((of) => of.succeeded, before)],
     `total ${countText(now.succeeded)}`);
@@ -145,9 +150,9 @@ function showTraffic() {
   const bytes = (since) => [rateOf((of) => of.input, since), rateOf((of) => of.output, since)];
   tiles.bytes.show(bytes(samples[0]), bytes(before),
     `total ${bytesText(now.input)} in, ${bytesText(now.output)} out`);
-  tiles.errors.show([rateOf(errors)], [rateOf(errors, before)],
+  tiles.errors.show([rateOf(failures)], [rateOf(failures, before)],
     `total ${countText(now.failed)} failed, ${countText(now.refused)} refused, ` +
-    `${countText(now.cancelled)} cancelled`, (rateOf(errors) ?? 0) > 0);
+    `${countText(now.cancelled)} cancelled`, (rateOf(failures) ?? 0) > 0);
 }
 
 function showMeters(metrics) {
@@ -172,11 +177,13 @@ function showMeters(metrics) {
 
 const failedCell = (count) => ({ text: countText(count), mark: count > 0 ? "bad" : "" });
 
-// The rows with the highest rates, then those with the most calls. Ends the list with a note.
+// The rows with the highest rates, then those with the most calls. Their order is that of all calls,
+// so that it rarely changes.
 function topRows(rows, noun) {
-  rows.sort((a, b) => b.rate - a.rate || b.all - a.all || (a.key < b.key ? -1 : 1));
+  const byCalls = (a, b) => b.all - a.all || (a.key < b.key ? -1 : 1);
+  rows.sort((a, b) => b.rate - a.rate || byCalls(a, b));
   const rest = rows.length - MOST_ROWS;
-  return { rows: rows.slice(0, MOST_ROWS), note: rest > 0 ? `and ${rest} more ${noun}` : "" };
+  return { rows: rows.slice(0, MOST_ROWS).sort(byCalls), note: rest > 0 ? `and ${rest} more ${noun}` : "" };
 }
 
 function showOperators() {
@@ -219,7 +226,7 @@ function showModels(status) {
     const mean = count > 0 ? (model.succeeded_ns - (before?.succeeded_ns ?? 0)) / count / 1e9 : null;
     const isReady = model.state === "ready";
     return { key, cells: [
-      { text: model.name, note: model.built_in ? "built in" : model.version && `version ${model.version}` },
+      { text: model.name, note: model.built_in ? "built in" : model.version && `version\u00a0${model.version}` },
       { text: model.state, note: model.reason, mark: !isReady ? "bad" : model.reason ? "warn" : "" },
       orDash(rateText, rate), latencyText(mean), countText(model.succeeded), failedCell(model.failed)] };
   });
@@ -231,25 +238,9 @@ function showModels(status) {
 
 function showErrors(status) {
   byId("no-errors").hidden = status.errors.length > 0;
-  const list = byId("errors");
-  const items = status.errors.map((error) => {
-    const item = element("li");
-    const about = element("p", "about");
-    about.append(element("span", "code", error.code), element("span", "", error.rpc));
-    if (error.field !== "") about.append(element("span", "", error.field));
-    if (error.count > 1) about.append(element("span", "", `× ${countText(error.count)}`));
-    const time = element("time", "", `${timeText((status.time_ms - error.time_ms) / 1000)} ago`);
-    time.dateTime = new Date(error.time_ms).toISOString();
-    time.title = new Date(error.time_ms).toLocaleString();
-    about.append(time);
-    item.append(about, element("p", "sentence", error.sentence));
-    return item;
-  });
-  // A selection within the list survives polls without news.
-  const text = (nodes) => Array.from(nodes, (node) => node.textContent).join("\n");
-  if (text(items) !== text(list.children)) list.replaceChildren(...items);
-  // Reachable with the keyboard if there is something to scroll.
-  list.tabIndex = list.scrollHeight > list.clientHeight ? 0 : -1;
+  errors.show(status.errors.map((error) => ({
+    ...error, age: `${timeText((status.time_ms - error.time_ms) / 1000)} ago`,
+    times: error.count > 1 ? `× ${countText(error.count)}` : "" })));
 }
 
 function showFacts(metrics, status) {
@@ -371,7 +362,8 @@ async function pollAndWait() {
   const began = performance.now();
   await poll();
   isPolling = false;
-  timer = setTimeout(pollAndWait, Math.max(POLL_MS / 4, POLL_MS - (performance.now() - began)));
+  const period = samples.length < 2 ? POLL_MS / 2 : POLL_MS; // the first rates come soon
+  timer = setTimeout(pollAndWait, Math.max(POLL_MS / 4, period - (performance.now() - began)));
 }
 
 byId("pause").addEventListener("click", () => {

@@ -68,6 +68,11 @@ export class Tile {
     for (const points of this.points) points.length = 0;
   }
 
+  // Leaves a gap in the lines.
+  interrupt() {
+    for (const points of this.points) points.push(null);
+  }
+
   // `figures` may have nulls, which are unknown. `points` are the next points of the lines.
   show(figures, points, sub, isBad = false) {
     this.holder.classList.toggle("bad", isBad);
@@ -215,6 +220,48 @@ export class Table {
 }
 
 const classes = (...names) => names.filter(Boolean).join(" ");
+
+// Errors with the latest first. Those that were there before are moved and updated.
+export class ErrorList {
+  constructor(holder) {
+    this.holder = holder;
+    this.items = new Map();
+  }
+
+  show(errors) {
+    const before = this.items;
+    this.items = new Map(errors.map((error) => {
+      const key = [error.code, error.rpc, error.field, error.sentence].join("\n");
+      const item = before.get(key) ?? this.newItem(error);
+      before.delete(key);
+      setText(item.times, error.times);
+      setText(item.time, error.age);
+      item.time.dateTime = new Date(error.time_ms).toISOString();
+      item.time.title = new Date(error.time_ms).toLocaleString();
+      return [key, item];
+    }));
+    for (const { node } of before.values()) node.remove();
+    let i = 0;
+    for (const { node } of this.items.values()) {
+      if (this.holder.children[i] !== node) this.holder.insertBefore(node, this.holder.children[i] ?? null);
+      ++i;
+    }
+    // Reachable with the keyboard if there is something to scroll.
+    this.holder.tabIndex = this.holder.scrollHeight > this.holder.clientHeight ? 0 : -1;
+  }
+
+  newItem({ code, rpc, field, sentence }) {
+    const node = element("li");
+    const about = add(node, "p", "about");
+    add(about, "span", "code", code);
+    add(about, "span", "", rpc);
+    if (field !== "") add(about, "span", "", field);
+    const times = add(about, "span");
+    const time = add(about, "time");
+    add(node, "p", "sentence", sentence);
+    return { node, times, time };
+  }
+}
 
 // Names and values.
 export class List {

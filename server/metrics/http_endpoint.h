@@ -11,9 +11,11 @@
 
 namespace opmill {
 
-// Supports GET and HEAD, with one request per connection. One thread serves all connections and
-// never waits for one of them, so clients that send half a request or do not read cannot delay
-// others: each connection has a few seconds, and the oldest one is closed when there are too many.
+// Supports GET and HEAD, with one request per connection. Browsers load nothing from elsewhere for
+// a page, run only scripts that are pages of their own, and show none to other sites. One thread
+// serves all connections and never waits for one of them, so clients that send half a request or do
+// not read cannot delay others: each connection has a few seconds, and the oldest one is closed
+// when there are too many.
 class HttpEndpoint {
  public:
   struct Answer {

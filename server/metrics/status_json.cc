@@ -19,8 +19,8 @@
 namespace opmill {
 namespace {
 
-constexpr size_t kMostNameBytes = 100;
-constexpr size_t kMostReasonBytes = 400;
+constexpr size_t kMostListedNameBytes = 100;
+constexpr size_t kMostListedReasonBytes = 400;
 
 // Writes an object or a list, whose opening bracket the constructor appends.
 class JsonWriter {
@@ -109,10 +109,10 @@ void AddModels(const MetricsSources& from, JsonWriter& to) {
   JsonWriter list(to.Member("models"), '[');
   for (const ListedModel& model : models) {
     JsonWriter object(list.Next(), '{');
-    object.Add("name", ShortenedSentence(model.entry.name, kMostNameBytes));
-    object.Add("version", ShortenedSentence(model.entry.version, kMostNameBytes));
+    object.Add("name", ShortenedSentence(model.entry.name, kMostListedNameBytes));
+    object.Add("version", ShortenedSentence(model.entry.version, kMostListedNameBytes));
     object.Add("state", NameOfState(model.entry.state));
-    object.Add("reason", ShortenedSentence(model.entry.reason, kMostReasonBytes));
+    object.Add("reason", ShortenedSentence(model.entry.reason, kMostListedReasonBytes));
     object.Member("built_in") += model.is_built_in ? "true" : "false";
     object.Add("succeeded", model.succeeded);
     object.Add("failed", model.failed);

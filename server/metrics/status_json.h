@@ -17,7 +17,7 @@ struct Readiness {
 // Models that are listed: those with problems, then those with the most requests.
 inline constexpr size_t kMostListedModels = 50;
 
-// One JSON object of less than 100 KB.
+// One JSON object: usually a few kilobytes, at most 256 KiB if each byte has to be escaped.
 std::string StatusJson(const MetricsSources& sources, const Readiness& readiness);
 
 }  // namespace opmill

@@ -136,7 +136,7 @@ class PageInBrowser(unittest.TestCase):
         return said
 
     def load(self):
-        """Both callers, with about 5000 small and 60 larger calls in 10 s."""
+        """Both callers, with 80 small and 6 larger calls per second, if the machine is idle."""
         callers = Callers(self.server.address)
         self.addCleanup(callers.stop)
         small = np.arange(4096, dtype=np.float32).reshape(64, 64)
@@ -239,33 +239,39 @@ class PageInBrowser(unittest.TestCase):
         self.serve()
         self.load()
         page = self.browse()
-        time.sleep(WINDOW_SECONDS + 3)  # the whole window lies within the load
-        before, began = self.statistics(), time.monotonic()
+        time.sleep(2)
+        samples = []  # the whole window of the page lies within them
         scrape = Scrape(self.address)
-        time.sleep(WINDOW_SECONDS)
-        after, seconds = self.statistics(), time.monotonic() - began
+        while not samples or samples[-1][0] - samples[0][0] < WINDOW_SECONDS + 5:
+            samples.append((time.monotonic(), self.statistics()))
+            time.sleep(0.5)
         later = Scrape(self.address)
         (calls,), _ = self.tile(page, "Calls")
         bytes_in_and_out, _ = self.tile(page, "Tensor bytes")
         quantiles, _ = self.tile(page, "Latency")
         operators = self.rows(page, "operators")
+        read = time.monotonic()
 
-        def rate_of(get):
-            return (get(after) - get(before)) / seconds
+        def rates_of(get):
+            """The least and the greatest rate in any window that could be that of the page."""
+            rates = [(get(after) - get(before)) / (end - start)
+                     for start, before in samples for end, after in samples
+                     if read - end < 4 and WINDOW_SECONDS - 2 < end - start < WINDOW_SECONDS + 3]
+            return min(rates), max(rates)
 
         def sum_of(field):
             return lambda said: sum(getattr(each, field) for each in said.operators)
 
-        # The window of the page ended up to two seconds earlier.
         expected = [(calls, sum_of("succeeded")), (bytes_in_and_out[0], sum_of("input_bytes")),
                     (bytes_in_and_out[1], sum_of("output_bytes"))]
         for name, cells in operators.items():
             expected.append((cells[1], lambda said, name=name: next(
                 each.succeeded for each in said.operators if each.operator == name)))
         for shown, get in expected:
-            print(f"shown {shown}, measured {rate_of(get):.1f}/s")
-            self.assertAlmostEqual(number_of(shown), rate_of(get), delta=0.15 * rate_of(get))
-        self.assertAlmostEqual(rate_of(sum_of("succeeded")), 86, delta=86 / 4)  # the load is what it says
+            least, most = rates_of(get)
+            print(f"shown {shown}, measured {least:.1f} to {most:.1f}/s")
+            self.assertGreater(least, 0)
+            self.assertTrue(0.97 * least <= number_of(shown) <= 1.03 * most, shown)
         # The same histogram over about the same time: NumPy interpolates its cumulative counts.
         bounds, counts = [0.0], [0.0]
         for bound in sorted({float(dict(labels)["le"]) for name, labels in later.samples

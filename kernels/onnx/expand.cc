@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <string>
 #include <utility>
 
@@ -169,7 +170,8 @@ Expanded ExpandGelu(NodeReader& node, Builder& build) {
     return build.Add("Mul", {a, ScalarLike(build, x, factor)});
   };
   const ValueId cube = build.Add("Mul", {build.Add("Mul", {x, x}), x});
-  const ValueId inner = times(build.Add("Add", {x, times(cube, 0.044715)}), std::sqrt(2 / M_PI));
+  const ValueId inner =
+      times(build.Add("Add", {x, times(cube, 0.044715)}), std::sqrt(2 / std::numbers::pi));
   const ValueId tanh = build.Add("Tanh", {inner});
   return {{build.Add("Mul", {times(x, 0.5), build.Add("Add", {tanh, ScalarLike(build, x, 1)})})}};
 }

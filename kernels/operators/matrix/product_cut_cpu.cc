@@ -15,6 +15,8 @@ constexpr uint64_t kPanelColumns = 32;  // tasks begin at multiples of it
 // Multiplications of a task: about a millisecond, and enough to be worth a task.
 constexpr uint64_t kMostTaskProducts = uint64_t{1} << 26;
 constexpr uint64_t kLeastTaskProducts = uint64_t{1} << 20;
+// Of one row, whose time is that of reading B: 512 KiB.
+constexpr uint64_t kLeastRowProducts = uint64_t{1} << 17;
 constexpr uint64_t kWantedTasks = 8;
 constexpr uint64_t kWantedLineTasks = 4;  // fewer: tasks for other rows copy the same lines
 // Outputs of a window for which the lines are copied at a time: they stay in the first cache.
@@ -187,6 +189,8 @@ ProductCut CutOf(const ProductWork& work, const MatrixKernels& kernels, uint64_t
   }
   cut.rows = work.rows;
   const uint64_t depth = std::max<uint64_t>(work.depth, 1);
+  const bool reads_b_once = cut.method == ProductMethod::kRow || cut.method == ProductMethod::kDots;
+  const uint64_t least_products = reads_b_once ? kLeastRowProducts : kLeastTaskProducts;
   const bool has_lines = cut.method == ProductMethod::kLines;
   const bool is_window = cut.method == ProductMethod::kWindow;
   cut.columns = work.columns;
@@ -214,7 +218,7 @@ ProductCut CutOf(const ProductWork& work, const MatrixKernels& kernels, uint64_t
   };
   // The longer side, so that tasks share as little of A and B as possible. Of lines the columns,
   // because copying lines takes longer than reading A.
-  while (TasksOf(work, cut) < wanted_tasks && products() >= 2 * kLeastTaskProducts) {
+  while (TasksOf(work, cut) < wanted_tasks && products() >= 2 * least_products) {
     const bool can_cut_rows = cut.rows > (cut.has_row_lanes ? 1 : 4) * cut.panel_rows;
     const bool has_longer_rows = (!has_lines || cut.has_row_lanes) && cut.rows > cut.columns;
     if (can_cut_rows && (has_longer_rows || !can_cut_columns())) {

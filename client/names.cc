@@ -5,6 +5,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "google/protobuf/descriptor.h"
+#include "kernels/base/npy.h"
 
 namespace opmill {
 namespace {

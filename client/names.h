@@ -13,10 +13,6 @@
 
 namespace opmill {
 
-// The ten types that operators support, as a list for messages.
-inline constexpr char kDataTypeNames[] =
-    "float32, float16, int64, int32, int16, int8, uint64, uint32, uint16, uint8";
-
 std::string NameOf(v1::DataType type);            // "float32", NumPy's name
 std::string NameOf(v1::ReduceFunction function);  // "log_sum_exp"
 std::string NameOf(v1::FeatureLevel level);       // "5.0"

@@ -1,61 +1,27 @@
-// Reads and writes headers of NumPy's .npy files, format 1.0 to 3.0.
+// NumPy's .npy files in terms of the contract.
 #ifndef OPMILL_CLIENT_NPY_H_
 #define OPMILL_CLIENT_NPY_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "kernels/base/npy.h"
 #include "opmill/v1/tensor.pb.h"
 
 namespace opmill {
 
-// An element type as in 'descr': kind 'f', 'i', 'u' or 'b', and its size.
-struct NpyDtype {
-  char kind = 0;
-  uint8_t bytes = 0;
-  bool is_big_endian = false;
-};
+// Unspecified if operators do not take the dtype as it is.
+v1::DataType DataTypeOf(const NpyDtype& dtype);
+// Of one of the ten types.
+NpyDtype DtypeOf(v1::DataType type);
 
-struct NpyHeader {
-  NpyDtype dtype;
-  // Unspecified if operators do not take the dtype as it is.
-  v1::DataType data_type = v1::DATA_TYPE_UNSPECIFIED;
-  std::vector<uint32_t> sizes;  // up to 8; only models take none
-  bool fortran_order = false;
-  size_t data_offset = 0;  // in the file
-  size_t data_bytes = 0;   // within the file
+// The array as a tensor of an operator; column-major order becomes strides. InvalidArgument if a
+// stride does not fit into the descriptor.
+absl::StatusOr<v1::TensorDesc> ToTensorDesc(const NpyHeader& header);
 
-  // The array as a tensor of an operator; column-major order becomes strides. InvalidArgument if a
-  // stride does not fit into the descriptor.
-  absl::StatusOr<v1::TensorDesc> ToTensorDesc() const;
-};
-
-enum class NpyDtypes {
-  kOfOperators,  // the ten types that operators take, little-endian
-  kCastable,     // what CastElements takes: also float64 and bool, and either byte order
-};
-
-// `file` is a whole file. Returns InvalidArgument if it is not a .npy file, is truncated, or holds
-// an array of a type that no operator takes.
-absl::StatusOr<NpyHeader> ParseNpyHeader(absl::Span<const std::byte> file,
-                                         NpyDtypes dtypes = NpyDtypes::kOfOperators);
-
-// The same in steps, for files that are read piece by piece.
-//
-// The number of bytes before the elements, at most 1 MiB. `prefix` is the first kNpyPrefixBytes
-// bytes of the file, or all of a shorter file.
-inline constexpr size_t kNpyPrefixBytes = 12;
-absl::StatusOr<size_t> NpyHeaderBytes(absl::Span<const std::byte> prefix);
-// `header` is the part of the file before the elements.
-absl::StatusOr<NpyHeader> ReadNpyHeader(absl::Span<const std::byte> header, NpyDtypes dtypes);
-// InvalidArgument if a file of `file_bytes` bytes is too short for the array.
-absl::Status CheckNpyLength(const NpyHeader& header, uint64_t file_bytes);
-
-// The header of a row-major array, in format 1.0. `is_bool`: UINT8 that is 0 or 1.
+// The header of a row-major array. `is_bool`: UINT8 that is 0 or 1.
 std::string MakeNpyHeader(v1::DataType data_type, absl::Span<const uint32_t> sizes,
                           bool is_bool = false);
 

@@ -116,11 +116,6 @@ absl::Status WithDtype(const NpyDtype& dtype, With with) {
   }
 }
 
-NpyDtype DtypeOf(v1::DataType type) {
-  const std::string name = NameOf(type);  // float32, int8, uint64, ...
-  return {name[0], static_cast<uint8_t>(ElementBytes(type))};
-}
-
 }  // namespace
 
 absl::Status CheckCast(const NpyDtype& from, v1::DataType to) {

@@ -39,7 +39,7 @@ std::string NearestType(NpyDtype dtype) {
 
 absl::Status CheckType(const NpyHeader& header, v1::DataType cast) {
   if (cast != v1::DATA_TYPE_UNSPECIFIED) return CheckCast(header.dtype, cast);
-  if (header.data_type != v1::DATA_TYPE_UNSPECIFIED) return absl::OkStatus();
+  if (IsOfOperators(header.dtype)) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "The array's type is ", NameOf(header.dtype),
       ", which no operator accepts; convert it with --cast ", NearestType(header.dtype), "."));
@@ -71,12 +71,12 @@ InputArray MakeArray(std::string name, std::string stem, absl::StatusOr<NpyHeade
     array.dtype = header->dtype;
     if (absl::Status status = CheckType(*header, cast); !status.ok()) header = std::move(status);
   }
-  if (header.ok() && cast != v1::DATA_TYPE_UNSPECIFIED && header->data_type != cast) {
+  if (header.ok() && cast != v1::DATA_TYPE_UNSPECIFIED && DataTypeOf(header->dtype) != cast) {
     load = [from = *header, cast, raw = std::move(load)] { return LoadAndCast(from, cast, raw); };
-    header->data_type = cast;
+    header->dtype = DtypeOf(cast);
   }
   absl::StatusOr<v1::TensorDesc> desc =
-      header.ok() ? header->ToTensorDesc() : absl::StatusOr<v1::TensorDesc>(header.status());
+      header.ok() ? ToTensorDesc(*header) : absl::StatusOr<v1::TensorDesc>(header.status());
   if (!desc.ok()) {
     array.status = AboutInput(array.name, desc.status());
     return array;
@@ -188,12 +188,6 @@ bool Exists(const std::string& path) {
 }
 
 }  // namespace
-
-std::string NameOf(const NpyDtype& dtype) {
-  if (dtype.kind == 'b') return "bool";
-  const char* const kind = dtype.kind == 'f' ? "float" : dtype.kind == 'i' ? "int" : "uint";
-  return absl::StrCat(dtype.is_big_endian ? "big-endian " : "", kind, 8 * dtype.bytes);
-}
 
 std::vector<InputArray> OpenInputs(const std::string& word, v1::DataType cast) {
   if (word == kStandardStream) return {OpenStandardInput(cast)};

@@ -29,8 +29,6 @@ struct InputArray {
 // The inputs of one execution, in the operator's order. The result is named after the first.
 using Operands = std::vector<InputArray>;
 
-std::string NameOf(const NpyDtype& dtype);  // "float64", "big-endian int16", "bool"
-
 // Opens an argument: "x.npy", "x.npz" (every array of it), "x.npz:weights", or "-" (a .npy file
 // from standard input). Reads only the headers of files, but all of standard input. The elements
 // are converted to `cast` if that is specified.

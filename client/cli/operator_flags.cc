@@ -14,6 +14,7 @@
 #include "client/encode_operator.h"
 #include "client/names.h"
 #include "kernels/base/nearest.h"
+#include "kernels/base/npy.h"
 #include "kernels/base/wrap_words.h"
 #include "kernels/descriptor/attribute_text.h"
 #include "kernels/operators/operator_list.h"

@@ -43,7 +43,7 @@ TEST(ParseNpyHeader, ReadsEveryVersion) {
     const std::string file = File(major, dictionary, 48);
     const absl::StatusOr<NpyHeader> header = Parse(file);
     ASSERT_TRUE(header.ok()) << header.status();
-    EXPECT_EQ(header->data_type, v1::DATA_TYPE_FLOAT32);
+    EXPECT_EQ(DataTypeOf(header->dtype), v1::DATA_TYPE_FLOAT32);
     EXPECT_THAT(header->sizes, ElementsAre(3, 4));
     EXPECT_FALSE(header->fortran_order);
     EXPECT_EQ(header->data_offset, file.size() - 48);
@@ -63,7 +63,7 @@ TEST(ParseNpyHeader, ReadsEveryType) {
   for (const auto& [descr, type, bytes] : types) {
     const absl::StatusOr<NpyHeader> header = Parse(File(1, Dictionary(descr, "(5,)"), 5 * bytes));
     ASSERT_TRUE(header.ok()) << descr << header.status();
-    EXPECT_EQ(header->data_type, type);
+    EXPECT_EQ(DataTypeOf(header->dtype), type);
     EXPECT_EQ(header->data_bytes, 5 * bytes);
   }
 }
@@ -116,7 +116,7 @@ TEST(ParseNpyHeader, ReadsWhatCanBeCast) {
     EXPECT_EQ(header->dtype.kind, expected.dtype.kind) << expected.descr;
     EXPECT_EQ(header->dtype.bytes, expected.dtype.bytes) << expected.descr;
     EXPECT_EQ(header->dtype.is_big_endian, expected.dtype.is_big_endian) << expected.descr;
-    EXPECT_EQ(header->data_type, expected.data_type) << expected.descr;
+    EXPECT_EQ(DataTypeOf(header->dtype), expected.data_type) << expected.descr;
     EXPECT_EQ(header->data_bytes, 5u * expected.dtype.bytes);
   }
   for (const char* const descr : {"'<c8'", "'<f16'", "'|O'", "'<M8[ns]'", "'|f4'"}) {
@@ -219,7 +219,7 @@ TEST(MakeNpyHeader, IsReadBackAndAligned) {
       EXPECT_EQ(header.back(), '\n');
       const absl::StatusOr<NpyHeader> read = Parse(header + std::string(1000, 'x'));
       ASSERT_TRUE(read.ok()) << read.status();
-      EXPECT_EQ(read->data_type, type);
+      EXPECT_EQ(DataTypeOf(read->dtype), type);
       EXPECT_EQ(read->sizes, sizes);
       EXPECT_EQ(read->data_offset, header.size());
     }
@@ -235,18 +235,17 @@ TEST(MakeNpyHeader, IsWhatNumPyWrites) {
 }
 
 TEST(NpyHeader, GivesFortranOrderAsStrides) {
-  NpyHeader header{.data_type = v1::DATA_TYPE_INT8, .sizes = {3, 4, 5}, .fortran_order = true};
-  const absl::StatusOr<v1::TensorDesc> desc = header.ToTensorDesc();
+  NpyHeader header{.dtype = {'i', 1}, .sizes = {3, 4, 5}, .fortran_order = true};
+  const absl::StatusOr<v1::TensorDesc> desc = ToTensorDesc(header);
   ASSERT_TRUE(desc.ok()) << desc.status();
   EXPECT_THAT(desc->strides(), ElementsAre(1, 3, 12));
   header.fortran_order = false;
-  EXPECT_EQ(header.ToTensorDesc()->strides_size(), 0);
+  EXPECT_EQ(ToTensorDesc(header)->strides_size(), 0);
 }
 
 TEST(NpyHeader, RefusesStridesPastTheDescriptors) {
-  const NpyHeader header{
-      .data_type = v1::DATA_TYPE_INT8, .sizes = {65536, 65536, 2}, .fortran_order = true};
-  EXPECT_THAT(std::string(header.ToTensorDesc().status().message()), HasSubstr("4294967296"));
+  const NpyHeader header{.dtype = {'i', 1}, .sizes = {65536, 65536, 2}, .fortran_order = true};
+  EXPECT_THAT(std::string(ToTensorDesc(header).status().message()), HasSubstr("4294967296"));
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ void Run(absl::Span<const std::byte> file) {
       header->data_offset <= file.size() && header->data_bytes <= file.size() - header->data_offset,
       header->data_offset, " + ", header->data_bytes, " of ", file.size());
   FUZZ_CHECK(header->sizes.size() <= 8, header->sizes.size());
-  const absl::StatusOr<v1::TensorDesc> desc = header->ToTensorDesc();
+  const absl::StatusOr<v1::TensorDesc> desc = ToTensorDesc(*header);
   if (!desc.ok()) {
     FUZZ_CHECK(header->fortran_order && IsSentence(desc.status()), desc.status().ToString());
     return;
@@ -29,13 +29,13 @@ void Run(absl::Span<const std::byte> file) {
 
   // The written header can be read.
   if (header->fortran_order) return;
-  std::string written = MakeNpyHeader(header->data_type, header->sizes);
+  std::string written = MakeNpyHeader(header->dtype, header->sizes);
   FUZZ_CHECK(written.size() % 64 == 0, written.size());
   written.append(reinterpret_cast<const char*>(file.data()) + header->data_offset,
                  header->data_bytes);
   const absl::StatusOr<NpyHeader> again =
       ParseNpyHeader({reinterpret_cast<const std::byte*>(written.data()), written.size()});
-  FUZZ_CHECK(again.ok() && again->sizes == header->sizes && again->data_type == header->data_type &&
+  FUZZ_CHECK(again.ok() && again->sizes == header->sizes && again->dtype == header->dtype &&
                  again->data_bytes == header->data_bytes,
              written);
 }

@@ -31,6 +31,7 @@
 #include "server/network/listen_address.h"
 #include "server/network/transport_rules.h"
 #include "server/observe/log.h"
+#include "server/tensors/tensor_files.h"
 
 namespace opmill {
 namespace {
@@ -257,6 +258,7 @@ absl::Status Server::Initialize() {
   tensors_ = std::make_unique<TensorStore>(
       *device_, ResidentTensorLimits{limits.max_resident_tensor_bytes,
                                      limits.max_resident_tensor_bytes_per_owner});
+  RETURN_IF_ERROR(ServeTensorFiles());
   executor_ = std::make_unique<Executor>(*device_, *cache_, statistics_, limits);
   programs_ = std::make_shared<ModelPrograms>(*executor_, limits.max_queued);
   housekeeper_ = std::make_unique<Housekeeper>(*device_, *cache_, *tensors_, *executor_,
@@ -306,6 +308,7 @@ absl::Status Server::Initialize() {
     if (device_->counters().resets > 0) {
       cache_->Invalidate();
       tensors_->DeviceLost();
+      PutTensorsBack();
     }
     Announce();
   }
@@ -326,6 +329,40 @@ absl::Status Server::Initialize() {
       .Add("max_bytes_in_flight", limits.max_bytes_in_flight)
       .Add("max_scratch_bytes", limits.max_scratch_bytes);
   return absl::OkStatus();
+}
+
+absl::Status Server::ServeTensorFiles() {
+  if (options_.tensor_folder.empty()) return absl::OkStatus();
+  const absl::Time begun = SteadyNow();
+  ASSIGN_OR_RETURN(const std::vector<TensorFile> files, FindTensorFiles(options_.tensor_folder));
+  for (const TensorFile& file : files) {
+    const absl::Status served = tensors_->Serve(file.name, file.tensor, file.contents);
+    if (served.ok()) continue;
+    return absl::Status(served.code(), CannotBeServed(file.path, served));
+  }
+  const TensorStore::Totals totals = tensors_->totals();
+  LogLine(LogLevel::kInfo, "tensors")
+      .Add("folder", options_.tensor_folder)
+      .Add("tensors", totals.tensors)
+      .Add("bytes", totals.bytes)
+      .Add("duration", SteadyNow() - begun);
+  put_back_ = std::make_unique<WorkerPool>(1);
+  return absl::OkStatus();
+}
+
+void Server::PutTensorsBack() {
+  if (put_back_ == nullptr) return;
+  put_back_->Post([this] {
+    const absl::Time begun = SteadyNow();
+    const TensorStore::PutBackReport report = tensors_->PutBack();
+    for (const absl::Status& failure : report.failures) {
+      LogLine(LogLevel::kWarning, "tensor_lost").Add(failure);
+    }
+    LogLine(LogLevel::kInfo, "tensors_put_back")
+        .Add("tensors", report.tensors)
+        .Add("bytes", report.bytes)
+        .Add("duration", SteadyNow() - begun);
+  });
 }
 
 void Server::LimitTransports() {
@@ -395,8 +432,10 @@ void Server::DeviceChanged(const absl::Status& status) {
   if (!status.ok() && device_->standby() != nullptr) line.Add("standby", device_->standby()->name);
   if (status.ok()) {
     cache_->Invalidate();  // its operators belong to the lost device
+    PutTensorsBack();
   } else {
     tensors_->DeviceLost();
+    if (device_->standby() != nullptr) PutTensorsBack();  // in its memory, until the device is back
   }
   Announce();
 }

@@ -22,6 +22,7 @@
 #include "server/execution/executor.h"
 #include "server/execution/model_programs.h"
 #include "server/execution/open_calls.h"
+#include "server/host/worker_pool.h"
 #include "server/housekeeper.h"
 #include "server/metrics/metrics_endpoint.h"
 #include "server/models/inline_models.h"
@@ -61,6 +62,9 @@ class Server {
   explicit Server(const ServerOptions& options) : options_(options) {}
   absl::Status Initialize();
   void LimitTransports();
+  absl::Status ServeTensorFiles();
+  // If some are to be put back after a loss of the device: begins that, on a thread of its own.
+  void PutTensorsBack() ABSL_EXCLUSIVE_LOCKS_REQUIRED(phase_mutex_);
   absl::Status Listen() ABSL_LOCKS_EXCLUDED(phase_mutex_);
   void DeviceChanged(const absl::Status& status) ABSL_LOCKS_EXCLUDED(phase_mutex_);
   // Whether the server accepts new calls, and what /readyz says. Announce updates health.
@@ -78,6 +82,7 @@ class Server {
   std::unique_ptr<Device> device_;  // calls DeviceChanged until it is destroyed
   std::unique_ptr<OperatorCache> cache_;
   std::unique_ptr<TensorStore> tensors_;
+  std::unique_ptr<WorkerPool> put_back_;  // null if no tensor is put back
   Statistics statistics_;
   OpenCalls open_calls_;
   std::shared_ptr<ByteBudget> model_budget_;     // shared with all models

@@ -29,6 +29,7 @@ std::string ShapeText(const v1::TensorDesc& tensor) {
 
 std::string LeaseText(const v1::ResidentTensor& tensor) {
   if (tensor.is_lost()) return "lost with the device";
+  if (tensor.is_read_only()) return "a file of the server";
   if (!tensor.has_lease()) return "-";
   return absl::StrCat(DurationText(DecodeDuration(tensor.lease_left())), " of ",
                       DurationText(DecodeDuration(tensor.lease())));

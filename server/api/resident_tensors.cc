@@ -151,6 +151,7 @@ absl::Status EncodeTensors(TensorStore& store, absl::string_view owner, const st
       EncodeDuration(each.left, *tensor.mutable_lease_left());
     }
     tensor.set_is_lost(each.is_lost);
+    tensor.set_is_read_only(each.is_read_only);
   }
   if (name.empty() || to.tensors_size() > 0) return absl::OkStatus();
   return store.Find(owner, name).status();

@@ -52,6 +52,10 @@ ABSL_FLAG(std::string, model_control_mode, "poll",
 ABSL_FLAG(std::vector<std::string>, load_model, {},
           "With --model_control_mode=explicit, the models that are loaded at the start, separated "
           "by commas; *: all.");
+ABSL_FLAG(std::string, tensors, "",
+          "The folder whose .npy files are tensors that stay on the server from its start: every "
+          "caller reads them, by the name of the file without .npy, and none changes them. They "
+          "count against --max_resident_tensor_bytes. Empty: none.");
 ABSL_FLAG(std::string, device, "auto",
           "What computes: auto (hardware, or cpu without hardware), hardware, software (the code "
           "for hardware, on a driver that computes on the processor), cpu (the vector instructions "
@@ -339,6 +343,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(std::vector<std::string> arguments)
                         .token_file = absl::GetFlag(FLAGS_token_file)};
   line.server.metrics_address = absl::GetFlag(FLAGS_metrics_address);
   RETURN_IF_ERROR(ReadRepository(line.server.repository));
+  line.server.tensor_folder = absl::GetFlag(FLAGS_tensors);
   line.server.insecure = absl::GetFlag(FLAGS_insecure);
   RETURN_IF_ERROR(CheckExposure(line.server));
   line.server.device.adapter = absl::GetFlag(FLAGS_adapter);

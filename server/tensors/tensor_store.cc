@@ -1,19 +1,19 @@
 #include "server/tensors/tensor_store.h"
 
 #include <algorithm>
-#include <functional>
 #include <limits>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/base/errors.h"
 #include "kernels/base/excerpt.h"
 #include "kernels/base/steady_time.h"
 #include "server/status/error_reason.h"
+#include "server/status/retry_delay.h"
 
 namespace opmill {
 namespace {
@@ -61,6 +61,22 @@ absl::Status IsLost(absl::string_view name) {
                     "TENSOR_LOST");
 }
 
+absl::Status IsLostFile(absl::string_view name) {
+  return WithReason(absl::UnavailableError(absl::StrCat(
+                        "The tensor \"", name,
+                        "\" was lost with the device, and could not be put back from its file.")),
+                    "TENSOR_LOST");
+}
+
+absl::Status IsBeingPutBack(absl::string_view name) {
+  return WithRetryDelay(
+      absl::UnavailableError(absl::StrCat("The tensor \"", name,
+                                          "\" was lost with the device, and is being put back.")),
+      kUsualRetryDelay);
+}
+
+std::string Subject(absl::string_view name) { return absl::StrCat("the tensor \"", name, "\""); }
+
 absl::Status OtherGeneration(const std::string& name, uint64_t generation, uint64_t wanted) {
   const std::string is =
       generation == 0 ? "does not exist" : absl::StrCat("has the generation ", generation);
@@ -72,30 +88,6 @@ absl::Status OtherGeneration(const std::string& name, uint64_t generation, uint6
 
 }  // namespace
 
-struct TensorStore::Bytes {
-  absl::Mutex mutex;
-  uint64_t all ABSL_GUARDED_BY(mutex) = 0;
-  absl::flat_hash_map<std::string, uint64_t> of_owner ABSL_GUARDED_BY(mutex);
-};
-
-// A buffer and its place in the limits. Appended rows are written where no state has rows yet, and
-// other bytes only while there is one state, which no run reads.
-class ResidentMemory {
- public:
-  explicit ResidentMemory(std::function<void()> give_back) : give_back_(std::move(give_back)) {}
-  ~ResidentMemory() {
-    buffer.reset();
-    give_back_();
-  }
-  ResidentMemory(const ResidentMemory&) = delete;
-  ResidentMemory& operator=(const ResidentMemory&) = delete;
-
-  std::shared_ptr<Buffer> buffer;
-
- private:
-  const std::function<void()> give_back_;
-};
-
 std::shared_ptr<Buffer> ResidentTensor::buffer() const {
   return std::shared_ptr<Buffer>(memory, memory->buffer.get());
 }
@@ -105,52 +97,62 @@ std::shared_ptr<Buffer> TensorStore::Writing::buffer() const {
 }
 
 TensorStore::TensorStore(Device& device, ResidentTensorLimits limits)
-    : device_(device), limits_(limits), bytes_(std::make_shared<Bytes>()) {}
+    : device_(device), bytes_(std::make_shared<ResidentBytes>(limits)) {}
 
 TensorStore::~TensorStore() = default;
 
-absl::StatusOr<std::shared_ptr<ResidentMemory>> TensorStore::Allocate(const std::string& owner,
-                                                                      absl::string_view name,
+TensorStore::Entries::iterator TensorStore::Locate(const std::string& owner,
+                                                   const std::string& name) {
+  const auto of_server = entries_.find({.is_of_server = true, .name = name});
+  return of_server != entries_.end() ? of_server : entries_.find({.owner = owner, .name = name});
+}
+
+absl::StatusOr<std::shared_ptr<ResidentMemory>> TensorStore::Allocate(const Key& key,
                                                                       uint64_t bytes) {
-  {
-    const absl::MutexLock lock(&bytes_->mutex);
-    uint64_t& of_owner = bytes_->of_owner[owner];
-    const auto fits = [bytes](uint64_t used, uint64_t limit) {
-      return bytes <= limit - std::min(limit, used);
-    };
-    const bool fits_owner = limits_.bytes_per_owner == 0 || fits(of_owner, limits_.bytes_per_owner);
-    if (!fits_owner || !fits(bytes_->all, limits_.bytes)) {
-      const std::string used =
-          fits_owner ? absl::StrCat(bytes_->all, " of ", limits_.bytes,
-                                    " bytes (max_resident_tensor_bytes)")
-                     : absl::StrCat(of_owner, " of the ", limits_.bytes_per_owner,
-                                    " bytes of each owner (max_resident_tensor_bytes_per_owner)");
-      if (of_owner == 0) bytes_->of_owner.erase(owner);
-      return absl::ResourceExhaustedError(absl::StrCat("There is no room for the tensor \"", name,
-                                                       "\", which takes ", bytes, " bytes: ", used,
-                                                       " are in use."));
-    }
-    bytes_->all += bytes;
-    of_owner += bytes;
-  }
-  auto memory = std::make_shared<ResidentMemory>([shared = bytes_, owner, bytes] {
-    const absl::MutexLock lock(&shared->mutex);
-    shared->all -= bytes;
-    const auto found = shared->of_owner.find(owner);
-    if ((found->second -= bytes) == 0) shared->of_owner.erase(found);
-  });
+  auto memory = std::make_shared<ResidentMemory>();
+  ASSIGN_OR_RETURN(memory->share, bytes_->Take(key.owner_or_null(), Subject(key.name), bytes));
   ASSIGN_OR_RETURN(memory->buffer, device_.Allocate(bytes, Residency::kDevice));
   return memory;
+}
+
+absl::Status TensorStore::Serve(const std::string& name, const TensorDesc& tensor,
+                                TensorContents contents) {
+  RETURN_IF_ERROR(CheckName(name));
+  const Key key = {.is_of_server = true, .name = name};
+  ASSIGN_OR_RETURN(auto memory, Allocate(key, RequiredBytes(tensor)));
+  RETURN_IF_ERROR(WriteBuffer(device_, memory->buffer, SpannedBytes(tensor), contents));
+  const absl::MutexLock lock(&mutex_);
+  entries_[key] = {.state = std::make_shared<const ResidentTensor>(
+                       ResidentTensor{.name = name,
+                                      .tensor = tensor,
+                                      .generation = next_generation_++,
+                                      .capacity_rows = RowsOf(tensor),
+                                      .memory = std::move(memory)}),
+                   .lease = absl::InfiniteDuration(),
+                   .used = SteadyNow(),
+                   .contents = std::move(contents)};
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::shared_ptr<const ResidentTensor>> TensorStore::Find(absl::string_view owner,
                                                                         absl::string_view name) {
   const absl::MutexLock lock(&mutex_);
-  const auto found = entries_.find(Key(owner, name));
+  const auto found = Locate(std::string(owner), std::string(name));
   if (found == entries_.end()) return NoSuchTensor(name);
-  if (found->second.is_lost) return IsLost(name);
-  found->second.used = SteadyNow();
-  return found->second.state;
+  auto& [key, entry] = *found;
+  if (entry.is_lost) {
+    if (entry.contents != nullptr) return IsBeingPutBack(name);
+    return key.is_of_server ? IsLostFile(name) : IsLost(name);
+  }
+  entry.used = SteadyNow();
+  return entry.state;
+}
+
+absl::Status TensorStore::CheckWritable(const std::string& name) const {
+  if (entries_.count({.is_of_server = true, .name = name}) == 0) return absl::OkStatus();
+  const std::string sentence = absl::StrCat(
+      "The tensor \"", name, "\" is a file of the server (--tensors), and can only be read.");
+  return WithReason(WithField(absl::FailedPreconditionError(sentence), "name"), "READ_ONLY_TENSOR");
 }
 
 // `entry` is null if there is no such tensor.
@@ -197,7 +199,8 @@ absl::StatusOr<std::shared_ptr<TensorStore::Writing>> TensorStore::Begin(Residen
   uint64_t losses = 0;
   {
     const absl::MutexLock lock(&mutex_);
-    const auto found = entries_.find(Key(write.owner, write.name));
+    RETURN_IF_ERROR(CheckWritable(write.name));
+    const auto found = entries_.find({.owner = write.owner, .name = write.name});
     RETURN_IF_ERROR(Check(write, output, found == entries_.end() ? nullptr : &found->second));
     losses = losses_;
   }
@@ -216,7 +219,7 @@ absl::StatusOr<std::shared_ptr<TensorStore::Writing>> TensorStore::Begin(Residen
                           absl::StrCat("capacity_rows (", write.capacity_rows, ") is above ", most,
                                        ", with which the tensor has 2^32 - 1 elements."));
     }
-    ASSIGN_OR_RETURN(memory, Allocate(write.owner, write.name,
+    ASSIGN_OR_RETURN(memory, Allocate({.owner = write.owner, .name = write.name},
                                       RequiredBytes(WithRows(output, write.capacity_rows))));
   }
   return std::make_shared<Writing>(*this, std::move(write), output, std::move(memory), losses);
@@ -233,10 +236,11 @@ absl::StatusOr<uint64_t> TensorStore::Put(Writing& writing) {
   Entry old;  // released without the lock
   const absl::MutexLock lock(&mutex_);
   if (writing.losses_ != losses_) return IsLost(write.name);
-  Entry& entry = entries_[Key(write.owner, write.name)];
+  const Key key = {.owner = write.owner, .name = write.name};
+  Entry& entry = entries_[key];
   if (absl::Status fits = Check(write, writing.output_, entry.state == nullptr ? nullptr : &entry);
       !fits.ok()) {
-    if (entry.state == nullptr) entries_.erase(Key(write.owner, write.name));
+    if (entry.state == nullptr) entries_.erase(key);
     return fits;
   }
   old = std::exchange(entry, {.lease = write.lease, .used = SteadyNow()});
@@ -251,7 +255,7 @@ absl::StatusOr<uint64_t> TensorStore::Put(Writing& writing) {
 
 absl::StatusOr<uint64_t> TensorStore::Change(Writing& writing, absl::Span<const std::byte> rows) {
   const ResidentWrite& write = writing.write_;
-  const Key key(write.owner, write.name);
+  const Key key = {.owner = write.owner, .name = write.name};
   std::shared_ptr<absl::Mutex> writers;
   {
     const absl::MutexLock lock(&mutex_);
@@ -274,7 +278,7 @@ absl::StatusOr<uint64_t> TensorStore::Change(Writing& writing, absl::Span<const 
     place = static_cast<size_t>(row * (rows.size() / RowsOf(writing.output_)));
     const bool is_unread = found->second.state.use_count() == 1 && state.memory.use_count() == 2;
     if (write.kind == ResidentWrite::Kind::kWrite && is_unread && rows.size() <= kShortCopyBytes) {
-      std::copy(rows.begin(), rows.end(), state.memory->buffer->bytes().begin() + place);
+      state.memory->Write(place, rows);
       state.generation = next_generation_++;
       found->second.used = SteadyNow();
       found->second.state = std::make_shared<const ResidentTensor>(state);
@@ -286,10 +290,10 @@ absl::StatusOr<uint64_t> TensorStore::Change(Writing& writing, absl::Span<const 
     state.tensor = WithRows(state.tensor, RowsOf(state.tensor) + RowsOf(writing.output_));
   } else {
     const absl::Span<const std::byte> from = old->memory->buffer->bytes();
-    ASSIGN_OR_RETURN(state.memory, Allocate(write.owner, write.name, from.size()));
-    std::copy_n(from.begin(), SpannedBytes(old->tensor), state.memory->buffer->bytes().begin());
+    ASSIGN_OR_RETURN(state.memory, Allocate(key, from.size()));
+    state.memory->Write(0, from.first(static_cast<size_t>(SpannedBytes(old->tensor))));
   }
-  std::copy(rows.begin(), rows.end(), state.memory->buffer->bytes().begin() + place);
+  state.memory->Write(place, rows);
   const absl::MutexLock lock(&mutex_);
   const auto found = entries_.find(key);
   if (found == entries_.end() || found->second.state != old || found->second.is_lost) {
@@ -306,7 +310,8 @@ absl::Status TensorStore::Delete(absl::string_view owner, absl::string_view name
                                  std::optional<uint64_t> if_generation) {
   Entry old;  // released without the lock
   const absl::MutexLock lock(&mutex_);
-  const auto found = entries_.find(Key(owner, name));
+  RETURN_IF_ERROR(CheckWritable(std::string(name)));
+  const auto found = entries_.find({.owner = std::string(owner), .name = std::string(name)});
   if (found == entries_.end()) return NoSuchTensor(name);
   const uint64_t generation = found->second.state->generation;
   if (if_generation.has_value() && *if_generation != generation) {
@@ -320,16 +325,27 @@ absl::Status TensorStore::Delete(absl::string_view owner, absl::string_view name
 std::vector<TensorStore::Listed> TensorStore::List(absl::string_view owner) const {
   const absl::Time now = SteadyNow();
   std::vector<Listed> listed;
-  const absl::MutexLock lock(&mutex_);
-  for (auto found = entries_.lower_bound(Key(owner, ""));
-       found != entries_.end() && found->first.first == owner; ++found) {
-    const Entry& entry = found->second;
-    listed.push_back({.state = entry.state,
-                      .bytes = entry.is_lost ? 0 : entry.state->memory->buffer->size_bytes(),
-                      .lease = entry.lease,
-                      .left = entry.lease - (now - entry.used),
-                      .is_lost = entry.is_lost});
+  const auto add = [&](const Key& first) ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    for (auto found = entries_.lower_bound(first);
+         found != entries_.end() && found->first.is_of_server == first.is_of_server &&
+         found->first.owner == first.owner;
+         ++found) {
+      const Entry& entry = found->second;
+      listed.push_back({.state = entry.state,
+                        .bytes = entry.is_lost ? 0 : entry.state->memory->buffer->size_bytes(),
+                        .lease = entry.lease,
+                        .left = entry.lease - (now - entry.used),
+                        .is_lost = entry.is_lost,
+                        .is_read_only = first.is_of_server});
+    }
+  };
+  {
+    const absl::MutexLock lock(&mutex_);
+    add({.owner = std::string(owner)});
+    add({.is_of_server = true});
   }
+  std::sort(listed.begin(), listed.end(),
+            [](const Listed& a, const Listed& b) { return a.state->name < b.state->name; });
   return listed;
 }
 
@@ -339,8 +355,7 @@ TensorStore::Totals TensorStore::totals() const {
     const absl::MutexLock lock(&mutex_);
     totals = {.tensors = entries_.size(), .bytes = 0, .expired = expired_, .lost = lost_};
   }
-  const absl::MutexLock lock(&bytes_->mutex);
-  totals.bytes = bytes_->all;
+  totals.bytes = bytes_->all();
   return totals;
 }
 
@@ -365,12 +380,77 @@ void TensorStore::DeviceLost() {
   for (auto& [key, entry] : entries_) {
     if (entry.is_lost) continue;
     entry.is_lost = true;
-    ++lost_;
+    if (entry.contents == nullptr) ++lost_;
     lost.push_back(entry.state);
     ResidentTensor state = *entry.state;
     state.memory = nullptr;
     entry.state = std::make_shared<const ResidentTensor>(std::move(state));
   }
+}
+
+TensorStore::PutBackReport TensorStore::PutBack() {
+  std::vector<Key> keys;
+  {
+    const absl::MutexLock lock(&mutex_);
+    for (const auto& [key, entry] : entries_) {
+      if (entry.contents != nullptr) keys.push_back(key);
+    }
+  }
+  PutBackReport report;
+  for (const Key& key : keys) {
+    const absl::StatusOr<uint64_t> bytes = PutBackOne(key);
+    if (!bytes.ok()) {
+      report.failures.push_back(bytes.status());
+    } else if (*bytes > 0) {
+      ++report.tensors;
+      report.bytes += *bytes;
+    }
+  }
+  return report;
+}
+
+absl::StatusOr<uint64_t> TensorStore::PutBackOne(const Key& key) {
+  std::shared_ptr<const ResidentTensor> old;
+  TensorContents contents;
+  uint64_t losses = 0;
+  {
+    const absl::MutexLock lock(&mutex_);
+    const auto found = entries_.find(key);
+    if (found == entries_.end() || found->second.contents == nullptr) return 0;
+    old = found->second.state;
+    contents = found->second.contents;
+    losses = losses_;
+  }
+  // The memory that it replaces counts until then.
+  auto memory = std::make_shared<ResidentMemory>();
+  const uint64_t bytes = RequiredBytes(WithRows(old->tensor, old->capacity_rows));
+  memory->share = bytes_->TakeAnyway(key.owner_or_null(), bytes);
+  const auto write = [&]() -> absl::Status {
+    ASSIGN_OR_RETURN(memory->buffer, device_.Allocate(bytes, Residency::kDevice));
+    return WriteBuffer(device_, memory->buffer, SpannedBytes(old->tensor), contents);
+  };
+  const absl::Status written = write();
+  ResidentTensor state = *old;
+  state.memory = std::move(memory);
+  const absl::MutexLock lock(&mutex_);
+  const auto found = entries_.find(key);
+  // After a further loss it is put back again.
+  if (found == entries_.end() || found->second.state != old || losses_ != losses ||
+      absl::IsUnavailable(written)) {
+    return 0;
+  }
+  Entry& entry = found->second;
+  if (written.ok()) {
+    entry.is_lost = false;
+    entry.state = std::make_shared<const ResidentTensor>(std::move(state));
+    return bytes;
+  }
+  if (entry.is_lost) {
+    ++lost_;
+    entry.contents = nullptr;
+  }
+  return absl::Status(written.code(), absl::StrCat("The tensor \"", key.name,
+                                                   "\" is not put back: ", written.message()));
 }
 
 }  // namespace opmill

@@ -2,9 +2,9 @@
 #ifndef OPMILL_SERVER_TENSORS_TENSOR_STORE_H_
 #define OPMILL_SERVER_TENSORS_TENSOR_STORE_H_
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -21,10 +21,9 @@
 #include "absl/types/span.h"
 #include "kernels/descriptor/tensor.h"
 #include "kernels/engine/device.h"
+#include "server/tensors/resident_memory.h"
 
 namespace opmill {
-
-class ResidentMemory;
 
 // One state of a tensor. Immutable, and so are its bytes: a run that reads them keeps them, even if
 // the tensor is written or deleted meanwhile.
@@ -56,12 +55,7 @@ struct ResidentWrite {
   absl::Duration lease = absl::InfiniteDuration();  // of kPut: how long it stays unused
 };
 
-struct ResidentTensorLimits {
-  uint64_t bytes = 0;            // of all tensors
-  uint64_t bytes_per_owner = 0;  // 0: all
-};
-
-// Callers see only the tensors of their owner. Thread-safe.
+// Callers see the tensors of their owner, and the server's own, which they only read. Thread-safe.
 class TensorStore {
  public:
   // A tensor as a list shows it.
@@ -71,12 +65,19 @@ class TensorStore {
     absl::Duration lease;
     absl::Duration left;  // of the lease
     bool is_lost = false;
+    bool is_read_only = false;
   };
   struct Totals {
     uint64_t tensors = 0;
     uint64_t bytes = 0;    // with states that are only read
     uint64_t expired = 0;  // whose lease has ended, since the start
-    uint64_t lost = 0;     // with the device, since the start
+    uint64_t lost = 0;     // with the device, since the start, and not put back
+  };
+  // What became of the tensors that PutBack has read again.
+  struct PutBackReport {
+    uint64_t tensors = 0;
+    uint64_t bytes = 0;
+    std::vector<absl::Status> failures;  // sentences that name the tensor
   };
   class Writing;
 
@@ -84,7 +85,12 @@ class TensorStore {
   TensorStore(Device& device, ResidentTensorLimits limits);
   ~TensorStore();
 
-  const ResidentTensorLimits& limits() const { return limits_; }
+  const ResidentTensorLimits& limits() const { return bytes_->limits(); }
+
+  // Adds a tensor of the server itself, which every caller reads and no caller changes. `contents`
+  // is called now, and after each loss of the device. To be called before callers put tensors.
+  absl::Status Serve(const std::string& name, const TensorDesc& tensor, TensorContents contents)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The tensor as it is now; renews its lease.
   absl::StatusOr<std::shared_ptr<const ResidentTensor>> Find(absl::string_view owner,
@@ -102,8 +108,12 @@ class TensorStore {
 
   // Deletes the tensors whose lease has ended.
   void DropExpired(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The device has lost its memory: the tensors stay in the list, but cannot be read any more.
+  // The device has lost its memory: the tensors stay in the list, but cannot be read any more, or
+  // not until they are put back.
   void DeviceLost() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Writes the server's own tensors to new memory of the device. Takes as long as reading them. One
+  // call at a time.
+  PutBackReport PutBack() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct Entry {
@@ -111,24 +121,38 @@ class TensorStore {
     absl::Duration lease;
     absl::Time used;
     bool is_lost = false;
+    TensorContents contents = nullptr;  // of the server's own, unless these are lost for good
     std::shared_ptr<absl::Mutex> writers = std::make_shared<absl::Mutex>();  // one at a time
   };
-  using Key = std::pair<std::string, std::string>;  // owner, name
-  struct Bytes;                                     // in use, by owner
+  struct Key {
+    bool is_of_server = false;
+    std::string owner;
+    std::string name;
 
-  absl::StatusOr<std::shared_ptr<ResidentMemory>> Allocate(const std::string& owner,
-                                                           absl::string_view name, uint64_t bytes);
+    friend auto operator<=>(const Key&, const Key&) = default;
+    const std::string* owner_or_null() const { return is_of_server ? nullptr : &owner; }
+  };
+  using Entries = std::map<Key, Entry>;
+
+  // Of that owner, or of the server.
+  Entries::iterator Locate(const std::string& owner, const std::string& name)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<std::shared_ptr<ResidentMemory>> Allocate(const Key& key, uint64_t bytes);
+  absl::Status CheckWritable(const std::string& name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Check(const ResidentWrite& write, const TensorDesc& output,
                      const Entry* entry) const;
   absl::StatusOr<uint64_t> Put(Writing& writing) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<uint64_t> Change(Writing& writing, absl::Span<const std::byte> rows)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Returns its bytes; 0 if it was not put back, because it is gone, or the device is lost again.
+  // An error is the tensor's, which is then lost for good.
+  absl::StatusOr<uint64_t> PutBackOne(const Key& key) ABSL_LOCKS_EXCLUDED(mutex_);
+
   Device& device_;
-  const ResidentTensorLimits limits_;
-  const std::shared_ptr<Bytes> bytes_;  // outlives the store, because runs may
+  const std::shared_ptr<ResidentBytes> bytes_;  // outlives the store, because runs may
   mutable absl::Mutex mutex_;
-  std::map<Key, Entry> entries_ ABSL_GUARDED_BY(mutex_);
+  Entries entries_ ABSL_GUARDED_BY(mutex_);
   uint64_t next_generation_ ABSL_GUARDED_BY(mutex_) = 1;
   uint64_t expired_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t lost_ ABSL_GUARDED_BY(mutex_) = 0;

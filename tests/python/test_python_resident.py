@@ -2,6 +2,7 @@
 
 import asyncio
 import pathlib
+import subprocess
 import tempfile
 import threading
 import time
@@ -9,7 +10,7 @@ import unittest
 
 import numpy as np
 import onnx_model
-from server_process import ServerProcess
+from server_process import CLI, ServerProcess
 
 import opmill
 
@@ -211,6 +212,25 @@ class Resident(unittest.TestCase):
 
 class OnTheSoftwareAdapter(Resident):
     DEVICE = "software"
+
+
+class Files(unittest.TestCase):
+    def test_a_file_of_the_server(self):
+        weights = numbers(5, 3)
+        with tempfile.TemporaryDirectory() as folder:
+            np.save(f"{folder}/weights.npy", weights)
+            with ServerProcess(f"--tensors={folder}", device="cpu") as server, \
+                    opmill.connect(server.address) as c:
+                there = c.tensors.find("weights")
+                self.assertEqual((there.shape, there.read_only), (weights.shape, True))
+                np.testing.assert_array_equal(c.multiply(there, 2), weights * 2)
+                self.assertFalse(c.tensors.put("mine", weights).read_only)
+                with self.assertRaises(opmill.FailedPrecondition) as raised:
+                    c.tensors.put("weights", weights)
+                self.assertEqual(raised.exception.reason, "READ_ONLY_TENSOR")
+                listed = subprocess.run([CLI, "--server", server.address, "tensors", "list"], check=True,
+                                        capture_output=True, text=True, timeout=60).stdout
+                self.assertRegex(listed, r"(?m)^weights +float32\[5,3\] +5 +60 B +1 +a file of the server$")
 
 
 class Limits(unittest.TestCase):

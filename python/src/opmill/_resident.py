@@ -35,6 +35,7 @@ class ResidentTensor:
     lease: timedelta | None = None
     lease_left: timedelta | None = None
     is_lost: bool = False  # with the device: it can only be put again, or deleted
+    read_only: bool = False  # a file of the server, which every caller reads
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         """Makes it one of the types that NumPy calls array-like."""
@@ -94,7 +95,8 @@ def tensor_of_message(found: Message) -> ResidentTensor:
 
     return ResidentTensor(found.name, np.dtype(DATA_TYPES.name(found.tensor.data_type)),
                           tuple(found.tensor.sizes), found.generation, found.capacity_rows,
-                          found.bytes, seconds("lease"), seconds("lease_left"), found.is_lost)
+                          found.bytes, seconds("lease"), seconds("lease_left"), found.is_lost,
+                          found.is_read_only)
 
 
 _ListTensorsRequest = message("opmill.v1.ListTensorsRequest")

@@ -214,6 +214,10 @@ absl::Status DecideConnections(Limits& limits) {
   return absl::OkStatus();
 }
 
+bool CanBeLost(DeviceKind kind) {
+  return kind == DeviceKind::kHardware || kind == DeviceKind::kSoftware;
+}
+
 std::string CallersNeed(const AccessOptions& access) {
   std::vector<std::string> needs;
   if (access.uses_tls()) needs.push_back("tls");
@@ -256,8 +260,14 @@ absl::Status Server::Initialize() {
                                             .max_bytes = memory_.operator_bytes,
                                             .max_kernels = memory_.live_kernels()});
   tensors_ = std::make_unique<TensorStore>(
-      *device_, ResidentTensorLimits{limits.max_resident_tensor_bytes,
-                                     limits.max_resident_tensor_bytes_per_owner});
+      *device_,
+      ResidentTensorLimits{limits.max_resident_tensor_bytes,
+                           limits.max_resident_tensor_bytes_per_owner},
+      options_.tensor_copies && CanBeLost(device_->info().kind));
+  if (CanBeLost(device_->info().kind) &&
+      (options_.tensor_copies || !options_.tensor_folder.empty())) {
+    put_back_ = std::make_unique<WorkerPool>(1);
+  }
   RETURN_IF_ERROR(ServeTensorFiles());
   executor_ = std::make_unique<Executor>(*device_, *cache_, statistics_, limits);
   programs_ = std::make_shared<ModelPrograms>(*executor_, limits.max_queued);
@@ -346,7 +356,6 @@ absl::Status Server::ServeTensorFiles() {
       .Add("tensors", totals.tensors)
       .Add("bytes", totals.bytes)
       .Add("duration", SteadyNow() - begun);
-  put_back_ = std::make_unique<WorkerPool>(1);
   return absl::OkStatus();
 }
 

@@ -102,7 +102,8 @@ struct ServerOptions {
   std::string metrics_address;  // of the HTTP endpoint; empty: disabled
   bool insecure = false;        // allow clear text at addresses that other machines can reach
   RepositoryOptions repository;
-  std::string tensor_folder;  // UTF-8; whose files are resident tensors; empty: none
+  bool tensor_copies = false;  // of resident tensors, in the memory of the host
+  std::string tensor_folder;   // UTF-8; whose files are resident tensors; empty: none
   DeviceOptions device;
   SharedMemoryChoice shared_memory = SharedMemoryChoice::kAuto;
   Limits limits;

@@ -136,6 +136,10 @@ ABSL_FLAG(opmill::ByteSize, max_resident_tensor_bytes_per_owner,
           {opmill::Limits().max_resident_tensor_bytes_per_owner},
           "Those of the holder of one token or certificate, or of all callers without one. 0: no "
           "limit of their own.");
+ABSL_FLAG(bool, tensor_copies, false,
+          "Keeps a copy of each tensor that stays, in the memory of the host, from which it is put "
+          "back when the device is lost. The copies count too. No effect with the devices cpu and "
+          "reference, which are not lost.");
 ABSL_FLAG(opmill::ByteSize, max_idle_bytes, {opmill::Limits().max_idle_bytes},
           "Memory of ended executions that is kept for later ones.");
 ABSL_FLAG(absl::Duration, stall_timeout, opmill::Limits().stall_timeout,
@@ -344,6 +348,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(std::vector<std::string> arguments)
   line.server.metrics_address = absl::GetFlag(FLAGS_metrics_address);
   RETURN_IF_ERROR(ReadRepository(line.server.repository));
   line.server.tensor_folder = absl::GetFlag(FLAGS_tensors);
+  line.server.tensor_copies = absl::GetFlag(FLAGS_tensor_copies);
   line.server.insecure = absl::GetFlag(FLAGS_insecure);
   RETURN_IF_ERROR(CheckExposure(line.server));
   line.server.device.adapter = absl::GetFlag(FLAGS_adapter);

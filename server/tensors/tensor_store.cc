@@ -75,6 +75,15 @@ absl::Status IsBeingPutBack(absl::string_view name) {
       kUsualRetryDelay);
 }
 
+// Of a copy that outlives what this returns.
+TensorContents ContentsOf(const HostCopy& copy) {
+  return [&copy](uint64_t offset, absl::Span<std::byte> to) {
+    const absl::Span<const std::byte> from = copy.bytes();
+    std::copy_n(from.begin() + static_cast<size_t>(offset), to.size(), to.begin());
+    return absl::OkStatus();
+  };
+}
+
 std::string Subject(absl::string_view name) { return absl::StrCat("the tensor \"", name, "\""); }
 
 absl::Status OtherGeneration(const std::string& name, uint64_t generation, uint64_t wanted) {
@@ -96,8 +105,10 @@ std::shared_ptr<Buffer> TensorStore::Writing::buffer() const {
   return memory_ == nullptr ? nullptr : std::shared_ptr<Buffer>(memory_, memory_->buffer.get());
 }
 
-TensorStore::TensorStore(Device& device, ResidentTensorLimits limits)
-    : device_(device), bytes_(std::make_shared<ResidentBytes>(limits)) {}
+TensorStore::TensorStore(Device& device, ResidentTensorLimits limits, bool keeps_copies)
+    : device_(device),
+      keeps_copies_(keeps_copies),
+      bytes_(std::make_shared<ResidentBytes>(limits)) {}
 
 TensorStore::~TensorStore() = default;
 
@@ -112,6 +123,12 @@ absl::StatusOr<std::shared_ptr<ResidentMemory>> TensorStore::Allocate(const Key&
   auto memory = std::make_shared<ResidentMemory>();
   ASSIGN_OR_RETURN(memory->share, bytes_->Take(key.owner_or_null(), Subject(key.name), bytes));
   ASSIGN_OR_RETURN(memory->buffer, device_.Allocate(bytes, Residency::kDevice));
+  if (keeps_copies_ && !key.is_of_server) {
+    ASSIGN_OR_RETURN(
+        ResidentBytes::Share share,
+        bytes_->Take(&key.owner, absl::StrCat("the copy of ", Subject(key.name)), bytes));
+    ASSIGN_OR_RETURN(memory->copy, HostCopy::Create(bytes, std::move(share)));
+  }
   return memory;
 }
 
@@ -140,12 +157,18 @@ absl::StatusOr<std::shared_ptr<const ResidentTensor>> TensorStore::Find(absl::st
   const auto found = Locate(std::string(owner), std::string(name));
   if (found == entries_.end()) return NoSuchTensor(name);
   auto& [key, entry] = *found;
-  if (entry.is_lost) {
-    if (entry.contents != nullptr) return IsBeingPutBack(name);
-    return key.is_of_server ? IsLostFile(name) : IsLost(name);
-  }
+  if (entry.is_lost) return LossOf(key, entry);
   entry.used = SteadyNow();
   return entry.state;
+}
+
+bool TensorStore::Entry::can_be_put_back() const {
+  return contents != nullptr || (state->memory != nullptr && state->memory->copy != nullptr);
+}
+
+absl::Status TensorStore::LossOf(const Key& key, const Entry& entry) {
+  if (entry.can_be_put_back()) return IsBeingPutBack(key.name);
+  return key.is_of_server ? IsLostFile(key.name) : IsLost(key.name);
 }
 
 absl::Status TensorStore::CheckWritable(const std::string& name) const {
@@ -164,7 +187,7 @@ absl::Status TensorStore::Check(const ResidentWrite& write, const TensorDesc& ou
   }
   if (write.kind == ResidentWrite::Kind::kPut) return absl::OkStatus();
   if (entry == nullptr) return NoSuchTensor(write.name);
-  if (entry->is_lost) return IsLost(write.name);
+  if (entry->is_lost) return LossOf({.name = write.name}, *entry);
   const ResidentTensor& state = *entry->state;
   if (!HaveEqualRows(state.tensor, output)) {
     return InvalidField("name", absl::StrCat("The output is ", ToString(output), "; the tensor \"",
@@ -233,6 +256,11 @@ absl::Status TensorStore::Writing::Finish(absl::Span<const std::byte> rows) {
 
 absl::StatusOr<uint64_t> TensorStore::Put(Writing& writing) {
   const ResidentWrite& write = writing.write_;
+  if (const auto& copy = writing.memory_->copy; copy != nullptr) {
+    RETURN_IF_ERROR(
+        ReadBuffer(device_, writing.memory_->buffer,
+                   copy->bytes().first(static_cast<size_t>(SpannedBytes(writing.output_)))));
+  }
   Entry old;  // released without the lock
   const absl::MutexLock lock(&mutex_);
   if (writing.losses_ != losses_) return IsLost(write.name);
@@ -380,10 +408,11 @@ void TensorStore::DeviceLost() {
   for (auto& [key, entry] : entries_) {
     if (entry.is_lost) continue;
     entry.is_lost = true;
-    if (entry.contents == nullptr) ++lost_;
+    if (!entry.can_be_put_back()) ++lost_;
     lost.push_back(entry.state);
     ResidentTensor state = *entry.state;
-    state.memory = nullptr;
+    state.memory = std::make_shared<ResidentMemory>();
+    state.memory->copy = entry.state->memory->copy;
     entry.state = std::make_shared<const ResidentTensor>(std::move(state));
   }
 }
@@ -393,7 +422,7 @@ TensorStore::PutBackReport TensorStore::PutBack() {
   {
     const absl::MutexLock lock(&mutex_);
     for (const auto& [key, entry] : entries_) {
-      if (entry.contents != nullptr) keys.push_back(key);
+      if (entry.can_be_put_back()) keys.push_back(key);
     }
   }
   PutBackReport report;
@@ -410,19 +439,29 @@ TensorStore::PutBackReport TensorStore::PutBack() {
 }
 
 absl::StatusOr<uint64_t> TensorStore::PutBackOne(const Key& key) {
+  std::shared_ptr<absl::Mutex> writers;
+  {
+    const absl::MutexLock lock(&mutex_);
+    const auto found = entries_.find(key);
+    if (found == entries_.end()) return 0;
+    writers = found->second.writers;
+  }
+  const absl::MutexLock one_writer(writers.get());
   std::shared_ptr<const ResidentTensor> old;
   TensorContents contents;
   uint64_t losses = 0;
   {
     const absl::MutexLock lock(&mutex_);
     const auto found = entries_.find(key);
-    if (found == entries_.end() || found->second.contents == nullptr) return 0;
+    if (found == entries_.end() || !found->second.can_be_put_back()) return 0;
     old = found->second.state;
     contents = found->second.contents;
     losses = losses_;
   }
   // The memory that it replaces counts until then.
   auto memory = std::make_shared<ResidentMemory>();
+  memory->copy = old->memory->copy;
+  if (contents == nullptr) contents = ContentsOf(*memory->copy);
   const uint64_t bytes = RequiredBytes(WithRows(old->tensor, old->capacity_rows));
   memory->share = bytes_->TakeAnyway(key.owner_or_null(), bytes);
   const auto write = [&]() -> absl::Status {
@@ -448,6 +487,8 @@ absl::StatusOr<uint64_t> TensorStore::PutBackOne(const Key& key) {
   if (entry.is_lost) {
     ++lost_;
     entry.contents = nullptr;
+    state.memory = std::make_shared<ResidentMemory>();
+    entry.state = std::make_shared<const ResidentTensor>(std::move(state));
   }
   return absl::Status(written.code(), absl::StrCat("The tensor \"", key.name,
                                                    "\" is not put back: ", written.message()));

@@ -81,8 +81,9 @@ class TensorStore {
   };
   class Writing;
 
-  // `device` must outlive the store and all its buffers.
-  TensorStore(Device& device, ResidentTensorLimits limits);
+  // `device` must outlive the store and all its buffers. With `keeps_copies`, callers' tensors have
+  // a second place in the limits, for a copy from which PutBack restores them.
+  TensorStore(Device& device, ResidentTensorLimits limits, bool keeps_copies = false);
   ~TensorStore();
 
   const ResidentTensorLimits& limits() const { return bytes_->limits(); }
@@ -111,8 +112,8 @@ class TensorStore {
   // The device has lost its memory: the tensors stay in the list, but cannot be read any more, or
   // not until they are put back.
   void DeviceLost() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Writes the server's own tensors to new memory of the device. Takes as long as reading them. One
-  // call at a time.
+  // Writes the server's own tensors, and those with a copy, to new memory of the device. Takes as
+  // long as reading them. One call at a time.
   PutBackReport PutBack() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -122,6 +123,8 @@ class TensorStore {
     absl::Time used;
     bool is_lost = false;
     TensorContents contents = nullptr;  // of the server's own, unless these are lost for good
+
+    bool can_be_put_back() const;
     std::shared_ptr<absl::Mutex> writers = std::make_shared<absl::Mutex>();  // one at a time
   };
   struct Key {
@@ -139,6 +142,7 @@ class TensorStore {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<std::shared_ptr<ResidentMemory>> Allocate(const Key& key, uint64_t bytes);
   absl::Status CheckWritable(const std::string& name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static absl::Status LossOf(const Key& key, const Entry& entry);
   absl::Status Check(const ResidentWrite& write, const TensorDesc& output,
                      const Entry* entry) const;
   absl::StatusOr<uint64_t> Put(Writing& writing) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -150,6 +154,7 @@ class TensorStore {
   absl::StatusOr<uint64_t> PutBackOne(const Key& key) ABSL_LOCKS_EXCLUDED(mutex_);
 
   Device& device_;
+  const bool keeps_copies_;
   const std::shared_ptr<ResidentBytes> bytes_;  // outlives the store, because runs may
   mutable absl::Mutex mutex_;
   Entries entries_ ABSL_GUARDED_BY(mutex_);

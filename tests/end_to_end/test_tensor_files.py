@@ -173,6 +173,30 @@ class DeviceLoss(Files):
                          "since the server has started.")
         self.assertEqual((self.totals().lost, self.listed()["w"].is_lost), (1, True))
 
+    def test_copies_of_callers_tensors_are_put_back(self):
+        random = np.random.default_rng(5)
+        big = random.standard_normal((1000, 1000), np.float32)
+        self.start_faulty("--tensor_copies", "--max_resident_tensor_bytes=20MB")
+        self.put("x", X[:2], capacity_rows=9)
+        self.put("big", big)
+        self.assertEqual(self.totals().bytes, 2 * (big.nbytes + 9 * 24))
+        rows = X[:2]
+        for count in (1, 2):
+            self.execute(identity(X[:1]), X[:1] + count, resident_outputs=[output("x", 2)])
+            self.execute(identity(X[:1]), X[:1] - count, resident_outputs=[output("x", 3, first_row=1)])
+            rows = np.concatenate([rows, X[:1] + count])
+            rows[1] = X[0] - count
+            self.lose_device()
+            self.wait_until_put_back(count)
+            np.testing.assert_array_equal(self.get("x", rows), rows)
+            np.testing.assert_array_equal(self.get("big", big), big)
+        self.assertEqual((self.totals().lost, self.totals().bytes), (0, 2 * (big.nbytes + 9 * 24)))
+        refusal = self.refused(identity(big), big, resident_outputs=[output("more", capacity_rows=2500)])
+        self.assertEqual(refusal.sentence, 'There is no room for the copy of the tensor "more", which takes '
+                         "10000000 bytes: 18000432 of 20000000 bytes (max_resident_tensor_bytes) are in use.")
+        self.stub.DeleteTensor(rs.DeleteTensorRequest(name="big"))
+        self.server.wait_until(lambda: self.totals().bytes == 2 * 9 * 24)
+
     def test_with_a_standby(self):
         """It computes from the tensors while the device is lost, and the device when it is back."""
         big = np.random.default_rng(4).standard_normal((1000, 1000), np.float32)

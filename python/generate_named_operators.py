@@ -19,13 +19,16 @@ from numpy.typing import ArrayLike, DTypeLike
 from ._arguments import Options, checked
 from ._call import Axes, Call, pair, truth
 '''
+# Python's names of choices, beside the contract's.
+CHOICE_ALIASES = {"metric": {"ip": "inner_product"}}
 _CLASS = '''
 ArrayT = TypeVar("ArrayT")
 
 
 def named_call(operator: str, inputs: Sequence[ArrayLike],
                attributes: Mapping[str, Any] | None) -> Call:
-    return Call(operator, inputs, attributes or {}, broadcasts=operator not in KEEP_SHAPES)
+    return Call(operator, inputs, attributes or {}, broadcasts=operator not in KEEP_SHAPES,
+                mask=MASKS.get(operator))
 
 
 class NamedOperators(Generic[ArrayT]):
@@ -77,6 +80,13 @@ def _parameter(attribute):
     return f"{attribute['name']}: {kind}" + (f" = {default}" if default else "")
 
 
+def _value(attribute):
+    """Of an attribute, from the parameter."""
+    if attribute["name"] in CHOICE_ALIASES:
+        return f"{attribute['name'].upper()}_ALIASES.get({attribute['name']}, {attribute['name']})"
+    return attribute["name"]
+
+
 def _wrapped(parts, indent):
     """The parts, separated by commas, in lines of at most 100 columns."""
     lines = [""]
@@ -94,14 +104,17 @@ def _method(operator):
     if operator.get("is_variadic"):
         positional = ["inputs: Sequence[ArrayLike]"]
         tuple_of_inputs = "tuple(inputs)"
-    if operator.get("last_is_optional"):
-        positional[-1] = f"{inputs[-1]}: ArrayLike | None = None"
-        required = f"({', '.join(inputs[:-1])})"
-        tuple_of_inputs = f"{required} if {inputs[-1]} is None else {tuple_of_inputs}"
     attributes = operator["attributes"]
-    positional += [_parameter(each) for each in attributes if not _default(each)]
-    positional += [_parameter(each) for each in attributes if each["kind"] == "axis"]
+    required = [_parameter(each) for each in attributes if not _default(each)]
     named = [_parameter(each) for each in attributes if _default(each) and each["kind"] != "axis"]
+    if operator.get("last_is_optional"):
+        optional = f"{positional.pop()} | None = None"
+        # Behind required attributes it has no place.
+        (named if required else positional).append(optional)
+        without = f"({', '.join(inputs[:-1])})"
+        tuple_of_inputs = f"{without} if {inputs[-1]} is None else {tuple_of_inputs}"
+    positional += required
+    positional += [_parameter(each) for each in attributes if each["kind"] == "axis"]
     extras = ""
     if operator["result"] == "cast":
         positional.append("dtype: DTypeLike")
@@ -110,12 +123,14 @@ def _method(operator):
         extras = ", result=truth"
     elif operator["result"] != "value":
         extras = ", broadcasts=False" + (", result=pair" if "pair" in operator["result"] else "")
+    if operator.get("last_is_mask"):
+        extras += f", mask={len(inputs) - 1}"
     lines = ["self", *positional, *(["*", *named] if named else []), "**options: Unpack[Options]"]
     signature = f"    def {_method_name(operator)}({', '.join(lines)}) -> ArrayT:\n"
     if len(signature) > 101:
         signature = (f"    def {_method_name(operator)}(\n{_wrapped(lines, 8)}\n"
                      "    ) -> ArrayT:\n")
-    values = ", ".join(f'"{each["name"]}": {each["name"]}' for each in attributes)
+    values = ", ".join(f'"{each["name"]}": {_value(each)}' for each in attributes)
     call = f'Call("{operator["name"]}", {tuple_of_inputs}, {{{values}}}{extras})'
     body = f"        return self._run({call}, options)\n"
     if len(body) > 101:
@@ -134,13 +149,19 @@ def source():
     text = _HEAD
     choices = {_choice_type(each): each["choices"] for operator in operators
                for each in operator["attributes"] if each["choices"]}
+    aliases = {name.capitalize(): names for name, names in CHOICE_ALIASES.items()}
     for name, values in choices.items():
-        words = [f'"{value.lower()}"' for value in values]
+        words = [f'"{value}"' for value in (*map(str.lower, values), *aliases.get(name, ()))]
         text += f"\n{name} = Literal[\n{_wrapped(words, 4)}\n]\n"
+    for name, names in aliases.items():
+        text += f"{name.upper()}_ALIASES: Mapping[str, {name}] = {json.dumps(names)}\n"
     methods = [f'"{operator["name"]}": "{_method_name(operator)}"' for operator in operators]
     text += "\n# The method of each operator.\nNAMED_METHODS: Mapping[str, str] = {\n"
     text += f"{_wrapped(methods, 4)}\n}}\n"
     keep = [f'"{operator["name"]}"' for operator in operators
             if operator["result"] not in ("value", "truth", "cast")]
+    masks = [f'"{operator["name"]}": {len(operator["inputs"]) - 1}' for operator in operators
+             if operator.get("last_is_mask")]
+    text += f"\n# The input that has truth values, whatever the types of the others.\nMASKS: Mapping[str, int] = {{\n{_wrapped(masks, 4)}\n}}\n"
     text += f"\n# Of these, inputs keep their shapes.\nKEEP_SHAPES = frozenset((\n{_wrapped(keep, 4)}\n))\n"
     return text + _CLASS + "".join(map(_method, operators))

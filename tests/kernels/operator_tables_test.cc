@@ -173,6 +173,7 @@ std::string NamedOperatorsJson() {
     for (const AttributeSchema& each : schema->attributes)
       attributes.push_back(AttributeJson(each));
     const size_t optional = schema->inputs.size() - schema->required_inputs();
+    const bool has_mask = optional == 1 && schema->inputs.back().type == TypeVariable::kOther;
     lines.push_back(absl::StrCat(" {\"name\": ", JsonString(schema->name),
                                  ", \"alias\": ", JsonString(schema->alias),
                                  ", \"summary\": ", JsonString(schema->summary),
@@ -182,6 +183,7 @@ std::string NamedOperatorsJson() {
                                  optional > 1    ? ", \"is_variadic\": true"
                                  : optional == 1 ? ", \"last_is_optional\": true"
                                                  : "",
+                                 has_mask ? ", \"last_is_mask\": true" : "",
                                  ", \"attributes\": [", absl::StrJoin(attributes, ", "), "]}"));
   }
   return absl::StrCat("[\n", absl::StrJoin(lines, ",\n"), "\n]\n");

@@ -37,6 +37,7 @@ class Call:
     index_output: int = 0
     output_dtype: DTypeLike | None = None
     broadcasts: bool = True  # the inputs, by NumPy's rules
+    mask: int | None = None  # the input that has truth values, whatever the types of the others
     result: Callable[..., Any] = lambda array: array  # of the outputs
 
     def prepare(self, types: ElementTypes, cast: DTypeLike | None) -> Prepared:
@@ -130,9 +131,10 @@ def _prepare_named(call: Call, types: ElementTypes, cast: DTypeLike | None) -> P
     paths = [f"{path}.inputs[{i}]" for i in range(len(call.inputs))]
     arrays = arrays_of(call.inputs, paths, call.broadcasts)
     takes_truths = types.takes(call.operator, "uint8")
-    targets = [np.dtype(np.uint8) if array.dtype == np.bool_ and takes_truths
-               else types.target(array.dtype, call.operator, 0, cast, each)
-               for array, each in zip(arrays, paths)]
+    targets = [np.dtype(np.uint8)
+               if i == call.mask or (array.dtype == np.bool_ and takes_truths)
+               else types.target(array.dtype, call.operator, 0, cast, paths[i])
+               for i, array in enumerate(arrays)]
     tensors = _tensors_of(call.inputs, arrays, targets, paths)
     message.inputs.extend(tensor.desc for tensor in tensors)
     for attribute, value in call.attributes.items():

@@ -50,6 +50,11 @@ RoundingDirection = Literal[
     "increasing", "decreasing",
 ]
 
+Metric = Literal[
+    "inner_product", "l2", "cosine", "ip",
+]
+METRIC_ALIASES: Mapping[str, Metric] = {"ip": "inner_product"}
+
 # The method of each operator.
 NAMED_METHODS: Mapping[str, str] = {
     "identity": "identity", "abs": "abs", "acos": "arccos", "asin": "arcsin", "atan": "arctan",
@@ -83,7 +88,12 @@ NAMED_METHODS: Mapping[str, str] = {
     "lp_pooling": "lp_pooling", "softmax": "softmax", "log_softmax": "log_softmax",
     "mean_variance_normalization": "mean_variance_normalization",
     "batch_normalization": "batch_normalization",
-    "local_response_normalization": "local_response_normalization",
+    "local_response_normalization": "local_response_normalization", "search": "search",
+}
+
+# The input that has truth values, whatever the types of the others.
+MASKS: Mapping[str, int] = {
+    "search": 2,
 }
 
 # Of these, inputs keep their shapes.
@@ -92,7 +102,7 @@ KEEP_SHAPES = frozenset((
     "gather_elements", "gather_nd1", "scatter", "reverse_subsequences", "space_to_depth1",
     "depth_to_space1", "resample2", "max_pooling", "max_pooling_with_indices", "average_pooling",
     "lp_pooling", "softmax", "log_softmax", "mean_variance_normalization", "batch_normalization",
-    "local_response_normalization",
+    "local_response_normalization", "search",
 ))
 
 ArrayT = TypeVar("ArrayT")
@@ -100,7 +110,8 @@ ArrayT = TypeVar("ArrayT")
 
 def named_call(operator: str, inputs: Sequence[ArrayLike],
                attributes: Mapping[str, Any] | None) -> Call:
-    return Call(operator, inputs, attributes or {}, broadcasts=operator not in KEEP_SHAPES)
+    return Call(operator, inputs, attributes or {}, broadcasts=operator not in KEEP_SHAPES,
+                mask=MASKS.get(operator))
 
 
 class NamedOperators(Generic[ArrayT]):
@@ -755,4 +766,14 @@ class NamedOperators(Generic[ArrayT]):
         """x / (bias + alpha / local_size * the sum of squares around x)^beta"""
         call = Call("local_response_normalization", (x,),
             {"cross_channel": cross_channel, "local_size": local_size, "alpha": alpha, "beta": beta, "bias": bias}, broadcasts=False)
+        return self._run(call, options)
+
+    @checked
+    def search(
+        self, queries: ArrayLike, vectors: ArrayLike, k: int, *, metric: Metric = "inner_product",
+        mask: ArrayLike | None = None, **options: Unpack[Options],
+    ) -> ArrayT:
+        """the k nearest of the vectors for each query, with their indices"""
+        call = Call("search", (queries, vectors) if mask is None else (queries, vectors, mask),
+            {"k": k, "metric": METRIC_ALIASES.get(metric, metric)}, broadcasts=False, result=pair, mask=2)
         return self._run(call, options)

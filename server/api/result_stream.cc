@@ -74,6 +74,8 @@ void EncodeStatistics(const Execution& execution, v1::ExecutionStatistics& to) {
   to.set_batch_size(report.batch_size);
   for (const KeptOutput& kept : execution.request().kept) {
     to.add_generations(kept.writing->generation());
+    to.add_rows(kept.writing->rows());
+    to.add_capacity_rows(kept.writing->capacity_rows());
   }
 }
 

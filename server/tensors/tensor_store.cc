@@ -249,12 +249,15 @@ absl::StatusOr<std::shared_ptr<TensorStore::Writing>> TensorStore::Begin(Residen
 }
 
 absl::Status TensorStore::Writing::Finish(absl::Span<const std::byte> rows) {
-  ASSIGN_OR_RETURN(generation_,
-                   memory_ != nullptr ? store_.Put(*this) : store_.Change(*this, rows));
+  ASSIGN_OR_RETURN(written_, memory_ != nullptr ? store_.Put(*this) : store_.Change(*this, rows));
   return absl::OkStatus();
 }
 
-absl::StatusOr<uint64_t> TensorStore::Put(Writing& writing) {
+TensorStore::Written TensorStore::WrittenOf(const ResidentTensor& state) {
+  return {state.generation, RowsOf(state.tensor), state.capacity_rows};
+}
+
+absl::StatusOr<TensorStore::Written> TensorStore::Put(Writing& writing) {
   const ResidentWrite& write = writing.write_;
   if (const auto& copy = writing.memory_->copy; copy != nullptr) {
     RETURN_IF_ERROR(
@@ -278,10 +281,11 @@ absl::StatusOr<uint64_t> TensorStore::Put(Writing& writing) {
                                                             .generation = next_generation_++,
                                                             .capacity_rows = write.capacity_rows,
                                                             .memory = writing.memory_});
-  return entry.state->generation;
+  return WrittenOf(*entry.state);
 }
 
-absl::StatusOr<uint64_t> TensorStore::Change(Writing& writing, absl::Span<const std::byte> rows) {
+absl::StatusOr<TensorStore::Written> TensorStore::Change(Writing& writing,
+                                                         absl::Span<const std::byte> rows) {
   const ResidentWrite& write = writing.write_;
   const Key key = {.owner = write.owner, .name = write.name};
   std::shared_ptr<absl::Mutex> writers;
@@ -310,7 +314,7 @@ absl::StatusOr<uint64_t> TensorStore::Change(Writing& writing, absl::Span<const 
       state.generation = next_generation_++;
       found->second.used = SteadyNow();
       found->second.state = std::make_shared<const ResidentTensor>(state);
-      return state.generation;
+      return WrittenOf(state);
     }
     old = found->second.state;
   }
@@ -331,7 +335,7 @@ absl::StatusOr<uint64_t> TensorStore::Change(Writing& writing, absl::Span<const 
   state.generation = next_generation_++;
   found->second.used = SteadyNow();
   found->second.state = std::make_shared<const ResidentTensor>(std::move(state));
-  return found->second.state->generation;
+  return WrittenOf(*found->second.state);
 }
 
 absl::Status TensorStore::Delete(absl::string_view owner, absl::string_view name,

@@ -145,8 +145,15 @@ class TensorStore {
   static absl::Status LossOf(const Key& key, const Entry& entry);
   absl::Status Check(const ResidentWrite& write, const TensorDesc& output,
                      const Entry* entry) const;
-  absl::StatusOr<uint64_t> Put(Writing& writing) ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::StatusOr<uint64_t> Change(Writing& writing, absl::Span<const std::byte> rows)
+  // What a write has made of the tensor.
+  struct Written {
+    uint64_t generation = 0;
+    uint64_t rows = 0;
+    uint64_t capacity_rows = 0;
+  };
+  static Written WrittenOf(const ResidentTensor& state);
+  absl::StatusOr<Written> Put(Writing& writing) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<Written> Change(Writing& writing, absl::Span<const std::byte> rows)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Returns its bytes; 0 if it was not put back, because it is gone, or the device is lost again.
@@ -180,8 +187,10 @@ class TensorStore::Writing {
   // `rows` are the bytes of the output, unless it is in buffer(). Copies, so it should not be
   // called on a thread with other duties.
   absl::Status Finish(absl::Span<const std::byte> rows);
-  // 0 until Finish has succeeded.
-  uint64_t generation() const { return generation_; }
+  // 0 until Finish has succeeded. Then the tensor has this generation and these rows.
+  uint64_t generation() const { return written_.generation; }
+  uint64_t rows() const { return written_.rows; }
+  uint64_t capacity_rows() const { return written_.capacity_rows; }
 
  private:
   friend class TensorStore;
@@ -191,7 +200,7 @@ class TensorStore::Writing {
   const TensorDesc output_;
   const std::shared_ptr<ResidentMemory> memory_;  // of kPut
   const uint64_t losses_;                         // of the device, before that was allocated
-  uint64_t generation_ = 0;
+  Written written_;
 };
 
 }  // namespace opmill

@@ -16,7 +16,7 @@ from server_process import ROOT, ServerProcess
 import opmill
 import opmill.dask as od
 from opmill import _operators
-from opmill._resident import Tensors
+from opmill._tensor_methods import Tensors
 
 try:
     import pandas

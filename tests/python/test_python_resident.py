@@ -101,10 +101,14 @@ class Resident(unittest.TestCase):
     def test_rows(self):
         x = numbers(10, 5)
         self.tensors.put("x", x[:4], capacity=10)
-        self.tensors.append("x", x[4:7])
+        seven = self.tensors.append("x", x[4:7])
+        self.assertEqual((seven.shape, seven.capacity, seven.generation),
+                         ((7, 5), 10, self.tensors.find("x").generation))
         self.tensors.append("x", x[7:])
         np.testing.assert_array_equal(self.tensors.get("x"), x)
-        self.tensors.write("x", 2, x[:3])
+        np.testing.assert_array_equal(self.tensors.get(seven), x[:7])
+        written = self.tensors.write("x", 2, x[:3])
+        self.assertEqual((written.shape, written.capacity), (x.shape, 10))
         x[2:5] = x[:3].copy()
         np.testing.assert_array_equal(self.tensors.get("x"), x)
         self.refused(opmill.ResourceExhausted, 'The tensor "x" has 10 of 10 rows (capacity_rows); 1 '

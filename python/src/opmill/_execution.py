@@ -151,10 +151,11 @@ def _priority(priority: int) -> dict[str, int]:
     return {"priority": priority} if priority else {}
 
 
-def _kept(write: Write, desc: Message, generation: int) -> ResidentTensor:
+def _kept(write: Write, desc: Message, generation: int, rows: int, capacity: int) -> ResidentTensor:
+    """The whole tensor, of which the output may be some rows."""
     shape = tuple(desc.sizes)
-    return ResidentTensor(write.name, np.dtype(DATA_TYPES.name(desc.data_type)), shape, generation,
-                          write.capacity or (shape[0] if shape else 1))
+    return ResidentTensor(write.name, np.dtype(DATA_TYPES.name(desc.data_type)),
+                          (rows, *shape[1:]) if shape else shape, generation, capacity)
 
 
 class Receiver:
@@ -204,9 +205,11 @@ class Receiver:
         if (self._statistics is None or self._started is None or self._outputs is None
                 or not complete):
             raise Internal("The server ended an answer before its last byte.")
-        kept = dict(zip(sorted(writes), self._statistics.generations))
+        written = self._statistics
+        kept = dict(zip(sorted(writes),
+                        zip(written.generations, written.rows, written.capacity_rows)))
         outputs: list[Array | ResidentTensor] = [
-            _kept(writes[i], self._started.outputs[i], kept[i]) if i in kept else array
+            _kept(writes[i], self._started.outputs[i], *kept[i]) if i in kept else array
             for i, array in enumerate(self._outputs)]
         named = self._started.model_outputs
         if named:

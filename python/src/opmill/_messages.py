@@ -351,8 +351,10 @@ class ExecutionStatistics:
     was_cached: bool
     # executions in the same submission to the device
     batch_size: int
-    # of the tensors that resident_outputs have written
+    # The tensors that resident_outputs have written, as they are then.
     generations: tuple[int, ...]
+    rows: tuple[int, ...]
+    capacity_rows: tuple[int, ...]
 
 
 @dataclass(frozen=True)

@@ -29,8 +29,9 @@ from ._models import find as find_model
 from ._named_operators import named_call
 from ._operators import Operators, TopK
 from ._progress import reporting
-from ._resident import ResidentTensor, Tensors, Write
+from ._resident import ResidentTensor
 from ._retry import Attempts
+from ._tensor_methods import Tensors
 from .errors import NotFound, OpMillError
 
 _T = TypeVar("_T")
@@ -130,10 +131,7 @@ class Client(Operators[Coroutine[Any, Any, Array], Coroutine[Any, Any, TopK]]):
 
     @property
     def tensors(self) -> Tensors[Coroutine[Any, Any, ResidentTensor]]:
-        return Tensors(self._put, self._ask, self._get)
-
-    def _put(self, array: ArrayLike, write: Write, options: Options) -> Any:
-        return self._run(named_call("identity", [array], {}), {**options, "keep": write})
+        return Tensors(self._run, self._ask, self._get)
 
     async def _get(self, tensor: str | ResidentTensor, timeout: float | None) -> Any:
         if isinstance(tensor, str):

@@ -30,10 +30,11 @@ from ._models import find as find_model
 from ._named_operators import named_call
 from ._operators import Operators, TopK
 from ._progress import reporting
-from ._resident import ResidentTensor, Tensors, Write
+from ._resident import ResidentTensor
 from ._retry import Attempts
 from ._shared_memory import (LEAST_BYTES, Segment, Segments, Unusable, find_shared,
                              is_possible, unusable)
+from ._tensor_methods import Tensors
 from .errors import FailedPrecondition, NotFound, OpMillError, from_rpc_error
 
 _T = TypeVar("_T")
@@ -156,10 +157,7 @@ class Client(Operators[Array, TopK]):
     @property
     def tensors(self) -> Tensors[ResidentTensor]:
         """Tensors that stay on the server between calls."""
-        return Tensors(self._put, self._ask, self._get)
-
-    def _put(self, array: ArrayLike, write: Write, options: Options) -> Any:
-        return self._run(named_call("identity", [array], {}), {**options, "keep": write})
+        return Tensors(self._run, self._ask, self._get)
 
     def _get(self, tensor: str | ResidentTensor, timeout: float | None) -> Array:
         if isinstance(tensor, str):

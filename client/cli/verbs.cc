@@ -3,10 +3,10 @@
 namespace opmill {
 
 absl::Span<const Verb* const> Verbs() {
-  static const Verb* const verbs[] = {&RunVerb(),     &DemoVerb(),       &BenchVerb(),
-                                      &InfoVerb(),    &ModelsVerb(),     &ExplainVerb(),
-                                      &TensorsVerb(), &StatsVerb(),      &HealthVerb(),
-                                      &CompileVerb(), &CompletionVerb(), &VersionVerb()};
+  static const Verb* const verbs[] = {
+      &RunVerb(),     &DemoVerb(),       &BenchVerb(),  &InfoVerb(),  &ModelsVerb(),
+      &ExplainVerb(), &TensorsVerb(),    &SearchVerb(), &StatsVerb(), &HealthVerb(),
+      &CompileVerb(), &CompletionVerb(), &VersionVerb()};
   return verbs;
 }
 

@@ -13,6 +13,7 @@ const Verb& BenchVerb();
 const Verb& InfoVerb();
 const Verb& ModelsVerb();
 const Verb& ExplainVerb();
+const Verb& SearchVerb();
 const Verb& TensorsVerb();
 const Verb& StatsVerb();
 const Verb& HealthVerb();

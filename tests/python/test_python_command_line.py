@@ -62,6 +62,9 @@ class CommandLine(unittest.TestCase):
             return [f"{method}.npy"], index
         if parameter == "inputs":
             return ["x.npy", "x.npy"], [self.x, self.x]
+        if parameter in ("queries", "vectors"):
+            np.save(self.folder / f"{parameter}.npy", self.x[len(parameter) % 2])
+            return [f"{parameter}.npy"], self.x[len(parameter) % 2]
         if method in IMAGES:
             np.save(self.folder / "image.npy", self.x[None])
             return ["image.npy"], self.x[None]

@@ -25,6 +25,9 @@ class Docs(unittest.TestCase):
     def test_python(self):
         self.run_page("docs/python.md")
 
+    def test_search(self):
+        self.run_page("docs/search.md")
+
     def test_tour(self):
         self.run_page("docs/tour.md")
 

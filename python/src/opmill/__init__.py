@@ -12,6 +12,7 @@ opmill.aio is the same for asyncio, opmill.dask for arrays of Dask.
 from . import aio
 from ._channel import Tls
 from ._execution import Execution
+from ._index import Found, Index
 from ._messages import (CompiledOperator, ExecutionStatistics, ExplainedNode, ExplainedStep,
                         Explanation, ServerInfo, Statistics)
 from ._models import ModelInfo, ModelTensor, ServedModel
@@ -28,7 +29,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AxisDirection", "Cancelled", "Client", "CompiledOperator", "DeadlineExceeded", "Execution",
     "ExecutionStatistics", "ExplainedNode", "ExplainedStep", "Explanation", "FailedPrecondition",
-    "Internal", "InvalidArgument", "Model", "ModelInfo", "ModelTensor", "NotFound", "OpMillError",
+    "Found", "Index", "Internal", "InvalidArgument", "Model", "ModelInfo", "ModelTensor", "NotFound", "OpMillError",
     "PermissionDenied", "ReduceFunction", "ResidentTensor", "ResourceExhausted", "ServedModel",
     "ServerInfo", "Statistics", "Tls", "TopK", "Unauthenticated",
     "Unavailable", "Unimplemented", "aio", "connect", "shared_empty",

@@ -12,6 +12,7 @@ from typing import Any, TypeVar, Unpack
 
 import grpc
 import grpc.aio
+import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from . import _messages, client
@@ -23,10 +24,11 @@ from ._connect_failure import connect_failure
 from ._contract import HEALTH_CHECK, SERVICE, ListModelsRequest, Message, message
 from ._convert import to_dataclass
 from ._execution import Execution, Receiver, Request
+from ._index import Found, IndexSteps, Path, Steps
 from ._model_files import ModelFile, ModelSource
 from ._models import ModelCall, ModelInfo, ServedModel, info_of_file, infos_of
 from ._models import find as find_model
-from ._named_operators import named_call
+from ._named_operators import Metric, named_call
 from ._operators import Operators, TopK
 from ._progress import reporting
 from ._resident import ResidentTensor
@@ -265,6 +267,77 @@ class Model(ServedModel[Coroutine[Any, Any, dict[str, Array]]]):
         info = await self._client._describe(self._source, self._timeout)
         super().__init__(info, "", self._client._run, self._client._explain, self._source)
         return self
+
+
+async def _drive(steps: Steps[_T]) -> _T:
+    """The calls that the generator yields, one after the other."""
+    try:
+        call = steps.send(None)
+        while True:
+            try:
+                result = await call
+            except BaseException as error:
+                call = steps.throw(error)
+            else:
+                call = steps.send(result)
+    except StopIteration as end:
+        value: _T = end.value
+        return value
+
+
+class Index(IndexSteps):
+    """Like opmill.Index: index = await opmill.aio.Index(c, vectors)."""
+
+    @checked
+    def __init__(self, client: Client, vectors: ArrayLike | ResidentTensor, metric: Metric = "ip",
+                 dtype: DTypeLike | None = None, name: str | None = None,
+                 capacity: int | None = None) -> None:
+        super().__init__(client, vectors, metric, dtype, name, capacity)
+        self._writers = asyncio.Lock()
+
+    def __await__(self) -> Generator[Any, None, Index]:
+        return self._opened().__await__()
+
+    async def _opened(self) -> Index:
+        await _drive(self._open())
+        return self
+
+    async def __aenter__(self) -> Index:
+        return await self._opened()
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self.delete()
+
+    @checked
+    async def add(self, rows: ArrayLike) -> Array:
+        async with self._writers:
+            return await _drive(self._add(rows))
+
+    @checked
+    async def remove(self, ids: ArrayLike) -> int:
+        async with self._writers:
+            return await _drive(self._remove(ids))
+
+    @checked
+    async def search(self, queries: ArrayLike, k: int, mask: ArrayLike | None = None, *,
+                     timeout: float | None = None) -> Found:
+        return await _drive(self._search(queries, k, mask, timeout))
+
+    @checked
+    async def save(self, path: Path) -> Array:
+        return await _drive(self._save(path))
+
+    @classmethod
+    def load(cls, client: Client, path: Path, metric: Metric = "ip",
+             dtype: DTypeLike | None = None, name: str | None = None,
+             capacity: int | None = None) -> Index:
+        """index = await opmill.aio.Index.load(c, "vectors.npy")."""
+        return cls(client, np.load(path, mmap_mode="r", allow_pickle=False), metric, dtype, name,
+                   capacity)
+
+    async def delete(self) -> None:
+        async with self._writers:
+            await _drive(self._delete())
 
 
 class _Cancellation:

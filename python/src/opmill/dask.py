@@ -1,4 +1,4 @@
-"""Reductions, argmin, argmax and top_k of Dask arrays, and models of them:
+"""Reductions, argmin, argmax and top_k of Dask arrays, models of them, and search in them:
 
     import opmill.dask as od
     c = opmill.connect("10.0.0.1:50051,10.0.0.2:50051")
@@ -25,6 +25,7 @@ from numpy.typing import DTypeLike
 from ._arguments import Options, checked
 from ._call import Array, Axes
 from ._contract import REDUCE_FUNCTIONS
+from ._dask_index import Index as Index
 from ._element_types import convert
 from ._models import ModelTensor, ServedModel, check_input
 from ._names import FUNCTION_ALIASES

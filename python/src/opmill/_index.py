@@ -1,0 +1,358 @@
+"""Exact search in vectors that stay on a server. What both clients share are generators, which yield
+the calls of a client and get their results."""
+
+from __future__ import annotations
+
+import os
+import threading
+import typing
+import uuid
+from collections.abc import Generator
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar, Union
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from ._arguments import checked
+from ._element_types import convert, may_cast, type_name
+from ._named_operators import METRIC_ALIASES, Metric, named_call
+from ._resident import ResidentTensor, Write
+from ._tensors import array_of
+from .errors import InvalidArgument, NotFound, Unimplemented
+
+Array = NDArray[Any]
+T = TypeVar("T")
+Steps = Generator[Any, Any, T]
+Path = Union[str, "os.PathLike[str]"]
+
+_TYPES = ("float32", "float16", "int8")
+_NO_VECTOR = (1 << 32) - 1  # the index of an empty place
+
+
+class Found(typing.NamedTuple):
+    scores: Array
+    ids: Array
+
+
+@dataclass(frozen=True)
+class _State:
+    """What a search reads: replaced as a whole, so that searches beside `add` and `remove` see one
+    state. `alive` has an element for each row of the capacity, and so has `mask`."""
+
+    rows: int = 0
+    vectors: ResidentTensor | None = None
+    alive: Array | None = None  # None: all
+    mask: ResidentTensor | None = None
+
+
+def run(steps: Steps[T]) -> T:
+    """For the blocking client, whose calls have ended when the generator yields their results."""
+    result = None
+    while True:
+        try:
+            result = steps.send(result)
+        except StopIteration as end:
+            value: T = end.value
+            return value
+
+
+class IndexSteps:
+    """What an index does, in the calls of a client."""
+
+    def __init__(self, client: Any, vectors: ArrayLike | ResidentTensor, metric: Metric,
+                 dtype: DTypeLike | None, name: str | None, capacity: int | None) -> None:
+        if "," in client._options.target:
+            raise InvalidArgument(f"The client has the servers {client._options.target}, and a tensor "
+                                  "lives on one; connect to one of them.", field="client")
+        self._client = client
+        self.metric = metric_of(metric)
+        self._state = _State()
+        self._is_owned = not isinstance(vectors, ResidentTensor)
+        if isinstance(vectors, ResidentTensor):
+            if name not in (None, vectors.name):
+                raise InvalidArgument(f'name ("{name}") is not that of the tensor '
+                                      f'("{vectors.name}").', field="name")
+            self._state = _State(rows=vectors.shape[0] if vectors.shape else 0, vectors=vectors)
+        unique = uuid.uuid4().hex
+        self.name = vectors.name if isinstance(vectors, ResidentTensor) else name or f"index/{unique}"
+        self._mask_name = f"index.mask/{unique}"
+        given = array_of(vectors, "vectors")
+        if given.ndim != 2:
+            raise InvalidArgument(f"vectors has the shape {given.shape}; it must have 2 dimensions.",
+                                  field="vectors")
+        self.dimensions = given.shape[1]
+        self.dtype = element_type(given.dtype, dtype)
+        self._capacity = capacity
+        if isinstance(vectors, ResidentTensor):
+            if vectors.dtype != self.dtype:
+                raise InvalidArgument(f'The tensor "{vectors.name}" is {vectors.dtype}, and stays '
+                                      f"so; dtype is {self.dtype}.", field="dtype")
+            self._first = None
+        else:
+            self._first = convert(given, self.dtype, "vectors")
+
+    def __len__(self) -> int:
+        """The number of vectors that can be found."""
+        state = self._state
+        return state.rows if state.alive is None else int(state.alive[:state.rows].sum())
+
+    def __repr__(self) -> str:
+        return (f'<opmill.Index "{self.name}" of {len(self)} vectors of {self.dimensions} '
+                f"{self.dtype}, {self.metric}>")
+
+    @property
+    def rows(self) -> int:
+        """The id of the next vector: removed ones keep theirs."""
+        return self._state.rows
+
+    def _open(self) -> Steps[None]:
+        first, self._first = self._first, None
+        if first is not None and len(first):
+            yield from self._add(first)
+
+    def _rows_of(self, rows: ArrayLike, what: str) -> Array:
+        array = array_of(rows, what)
+        array = array[np.newaxis] if array.ndim == 1 and array.size else array
+        if array.ndim != 2 or array.shape[1] != self.dimensions:
+            raise InvalidArgument(f"{what} has the shape {array.shape}; the index has vectors of "
+                                  f"{self.dimensions} elements.", field=what)
+        if not may_cast(array.dtype, self.dtype.name):
+            raise InvalidArgument(f"{what} is {array.dtype}, and the index {self.dtype}; convert "
+                                  "the array with astype.", field=what)
+        return convert(array, self.dtype, what)
+
+    def _add(self, rows: ArrayLike) -> Steps[Array]:
+        array = self._rows_of(rows, "rows")
+        state = self._state
+        ids = np.arange(state.rows, state.rows + len(array))
+        if not len(array):
+            return ids
+        if state.vectors is None:
+            capacity = len(array) if self._capacity is None else self._capacity
+            vectors = yield self._client.tensors.put(self.name, array,
+                                                     capacity=max(capacity, len(array)))
+            self._state = _State(len(array), vectors)
+            return ids
+        wanted = state.rows + len(array)
+        if wanted > state.vectors.capacity:
+            state = yield from self._grown(state, max(wanted, 2 * state.vectors.capacity))
+            self._state = state
+        vectors = typing.cast(ResidentTensor, state.vectors)
+        try:
+            vectors = yield self._client.tensors.append(self.name, array,
+                                                        if_generation=vectors.generation)
+        except Unimplemented:  # in an adapter's own memory, tensors are only put
+            vectors = yield self._client.join([vectors, array], 0, keep=Write(
+                self.name, "put", 0, vectors.capacity, if_generation=vectors.generation))
+        self._state = replace(state, rows=wanted, vectors=vectors)
+        return ids
+
+    def _grown(self, state: _State, capacity: int) -> Steps[_State]:
+        """The server copies the vectors. The mask is first, so that it has a place for each row."""
+        vectors = typing.cast(ResidentTensor, state.vectors)
+        alive, mask = state.alive, state.mask
+        if alive is not None:
+            alive = np.concatenate([alive, np.ones(capacity - len(alive), np.bool_)])
+            mask = yield self._client.tensors.put(self._mask_name, alive.view(np.uint8))
+        vectors = yield self._client._run(named_call("identity", [vectors], {}), {
+            "keep": Write(self.name, "put", 0, capacity, if_generation=vectors.generation)})
+        return replace(state, vectors=vectors, alive=alive, mask=mask)
+
+    def _remove(self, ids: ArrayLike) -> Steps[int]:
+        state = self._state
+        gone = np.unique(np.asarray(ids).reshape(-1))
+        if gone.size and gone.dtype.kind not in "iu":
+            raise InvalidArgument(f"ids is of {gone.dtype}; ids are integers.", field="ids")
+        for each in gone[(gone < 0) | (gone >= state.rows)][:1]:
+            raise InvalidArgument(f"ids has {each}, but the ids are 0 to {state.rows - 1}."
+                                  if state.rows else f"ids has {each}, but the index is empty.",
+                                  field="ids")
+        if state.vectors is None or not gone.size:
+            return 0
+        alive = (np.ones(state.vectors.capacity, np.bool_) if state.alive is None
+                 else state.alive.copy())
+        count = int(alive[gone].sum())
+        alive[gone] = False
+        mask, first = state.mask, int(gone[0])
+        if mask is not None:
+            try:
+                mask = yield self._client.tensors.write(
+                    self._mask_name, first, alive[first:gone[-1] + 1].view(np.uint8))
+            except Unimplemented:
+                mask = None
+        if mask is None:
+            mask = yield self._client.tensors.put(self._mask_name, alive.view(np.uint8))
+        self._state = replace(state, alive=alive, mask=mask)
+        return count
+
+    def _search(self, queries: ArrayLike, k: int, mask: ArrayLike | None,
+                timeout: float | None) -> Steps[Found]:
+        state = self._state
+        array = self._rows_of(queries, "queries")
+        if not isinstance(k, (int, np.integer)) or isinstance(k, bool) or k < 1:
+            raise InvalidArgument(f"k is {k!r}; it must be an integer of at least 1.", field="k")
+        sent = _mask_to_send(state, mask, len(array))
+        scores = np.full((len(array), k), self._empty_score(), score_type(self.dtype, self.metric))
+        ids = np.full(scores.shape, -1, np.int64)
+        nearest = min(k, state.rows)
+        if state.vectors is not None and scores.size:
+            vectors = replace(state.vectors, shape=(state.rows, self.dimensions))
+            found = yield self._client.search(array, vectors, nearest, metric=self.metric,
+                                              mask=sent, timeout=timeout)
+            scores[:, :nearest] = found[0]
+            ids[:, :nearest] = np.where(found[1] == _NO_VECTOR, -1, found[1].astype(np.int64))
+        return Found(scores[0], ids[0]) if np.ndim(queries) == 1 else Found(scores, ids)
+
+    def _empty_score(self) -> float:
+        kind = score_type(self.dtype, self.metric)
+        if kind.kind == "f":
+            return np.inf if self.metric == "l2" else -np.inf
+        limits = np.iinfo(kind)
+        return limits.max if self.metric == "l2" else limits.min
+
+    def _vectors(self) -> Steps[tuple[Array, Array]]:
+        """Those that can be found, and their ids."""
+        state = self._state
+        if state.vectors is None:
+            return np.empty((0, self.dimensions), self.dtype), np.empty(0, np.int64)
+        array = yield self._client.tensors.get(
+            replace(state.vectors, shape=(state.rows, self.dimensions)))
+        ids = np.arange(state.rows)
+        if state.alive is not None:
+            ids = ids[state.alive[:state.rows]]
+        return array[ids] if len(ids) < len(array) else array, ids
+
+    def _save(self, path: Path) -> Steps[Array]:
+        array, ids = yield from self._vectors()
+        with open(path, "wb") as file:
+            np.save(file, array, allow_pickle=False)
+        return ids
+
+    def _delete(self) -> Steps[None]:
+        state, self._state = self._state, _State()
+        for tensor in (state.vectors if self._is_owned else None, state.mask):
+            if tensor is not None:
+                try:
+                    yield self._client.tensors.delete(tensor.name)
+                except NotFound:
+                    pass
+
+
+def metric_of(name: Metric) -> Metric:
+    names = typing.get_args(Metric)
+    if name not in names:
+        raise InvalidArgument(f'metric ("{name}") is none of {", ".join(names)}.', field="metric")
+    return METRIC_ALIASES.get(name, name)
+
+
+def score_type(dtype: np.dtype[Any], metric: str) -> np.dtype[Any]:
+    return np.dtype(np.int32 if dtype == np.int8 and metric != "cosine" else np.float32)
+
+
+def element_type(given: np.dtype[Any], wanted: DTypeLike | None) -> np.dtype[Any]:
+    if wanted is None and given.name in _TYPES:
+        return given
+    if wanted is None:
+        way = ', or pass dtype="float32"' if may_cast(given, "float32") else ""
+        raise InvalidArgument(f"Elements of vectors are {given.name}, and search takes "
+                              f"{', '.join(_TYPES)}. Convert the array with astype{way}.",
+                              field="vectors")
+    name = type_name(wanted, "dtype")
+    if name not in _TYPES:
+        raise InvalidArgument(f"dtype is {name}, and search takes {', '.join(_TYPES)}.",
+                              field="dtype")
+    if not may_cast(given, name):
+        raise InvalidArgument(f"A cast from {given.name} to {name} would change values; convert the "
+                              "array with astype.", field="dtype")
+    return np.dtype(name)
+
+
+def _mask_to_send(state: _State, mask: ArrayLike | None, queries: int) -> Any:
+    """[1, rows] or [queries, rows]; None if all vectors can be found."""
+    if mask is None:
+        return None if state.mask is None else replace(state.mask, shape=(1, state.rows))
+    array = np.asarray(mask)
+    array = array[np.newaxis] if array.ndim == 1 else array
+    if array.shape not in ((1, state.rows), (queries, state.rows)):
+        raise InvalidArgument(f"mask has the shape {np.shape(mask)}; it must be that of the rows "
+                              f"({state.rows},), or one for each query, ({queries}, {state.rows}).",
+                              field="mask")
+    if array.dtype != np.bool_:
+        raise InvalidArgument(f"mask is of {array.dtype}; it must be of bool.", field="mask")
+    return array if state.alive is None else array & state.alive[:state.rows]
+
+
+class Index(IndexSteps):
+    """Vectors on a server, and exact search in them:
+
+        index = opmill.Index(c, vectors, metric="cosine")
+        scores, ids = index.search(queries, 10)
+
+    The id of a vector is its row, counted from the first one that was ever added. `vectors` is an
+    array [N, D], which may have no rows, or a ResidentTensor that the server has. `dtype` is the type
+    to which it and queries are converted. `capacity` is the number of rows for which there is room;
+    beyond it, `add` has the server copy the vectors.
+
+    Searches may run beside `add` and `remove`, in any thread. A tensor lives on one server, so the
+    client must have one address."""
+
+    @checked
+    def __init__(self, client: Any, vectors: ArrayLike | ResidentTensor, metric: Metric = "ip",
+                 dtype: DTypeLike | None = None, name: str | None = None,
+                 capacity: int | None = None) -> None:
+        super().__init__(client, vectors, metric, dtype, name, capacity)
+        self._writers = threading.Lock()
+        run(self._open())
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy in another process is of the same vectors."""
+        return {name: value for name, value in self.__dict__.items() if name != "_writers"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._writers = threading.Lock()
+
+    def __enter__(self) -> Index:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.delete()
+
+    @checked
+    def add(self, rows: ArrayLike) -> Array:
+        """Adds vectors [n, D], or one [D], and returns their ids."""
+        with self._writers:
+            return run(self._add(rows))
+
+    @checked
+    def remove(self, ids: ArrayLike) -> int:
+        """They are not found any more, but keep their memory. Returns how many were found before."""
+        with self._writers:
+            return run(self._remove(ids))
+
+    @checked
+    def search(self, queries: ArrayLike, k: int, mask: ArrayLike | None = None, *,
+               timeout: float | None = None) -> Found:
+        """The k nearest of the vectors for each of the queries [Q, D], or for one [D]: their scores and
+        ids, the best first, of equal ones the lowest id first. Places for which there is no vector
+        have the id -1. `mask`, of bool [rows] or [Q, rows], says which vectors can be found."""
+        return run(self._search(queries, k, mask, timeout))
+
+    @checked
+    def save(self, path: Path) -> Array:
+        """Writes the vectors that can be found to a .npy file, and returns their ids: in the file they
+        have new ones, without gaps."""
+        return run(self._save(path))
+
+    @classmethod
+    def load(cls, client: Any, path: Path, metric: Metric = "ip", dtype: DTypeLike | None = None,
+             name: str | None = None, capacity: int | None = None) -> Index:
+        """The index of the vectors in a .npy file."""
+        return cls(client, np.load(path, mmap_mode="r", allow_pickle=False), metric, dtype, name,
+                   capacity)
+
+    def delete(self) -> None:
+        """Deletes the vectors on the server, unless the index was made of a tensor there."""
+        with self._writers:
+            run(self._delete())

@@ -24,6 +24,9 @@ std::vector<std::byte> BytesOf(uint32_t rows, int value) {
 
 class TensorStoreTest : public testing::Test {
  protected:
+  explicit TensorStoreTest(bool keeps_copies = false)
+      : store_(device_, {.bytes = 100, .bytes_per_owner = 60}, keeps_copies) {}
+
   absl::StatusOr<uint64_t> Write(ResidentWrite write, uint32_t rows, int value) {
     absl::StatusOr<std::shared_ptr<TensorStore::Writing>> writing =
         store_.Begin(std::move(write), Rows(rows));
@@ -54,7 +57,7 @@ class TensorStoreTest : public testing::Test {
   }
 
   GatedDevice device_;
-  TensorStore store_{device_, {.bytes = 100, .bytes_per_owner = 60}};
+  TensorStore store_;
 };
 
 TEST_F(TensorStoreTest, KeepsWhatIsReadWhileItIsWritten) {
@@ -159,6 +162,75 @@ TEST_F(TensorStoreTest, WhatIsLostWithTheDeviceIsNamedUntilItIsPutAgain) {
   EXPECT_EQ(store_.totals().lost, 1u);
   ASSERT_TRUE(Put("x", 5, 2).ok());
   EXPECT_EQ(FirstOfRows(*Find("x"))[0], 2);
+}
+
+// With copies of callers' tensors.
+class TensorCopiesTest : public TensorStoreTest {
+ protected:
+  TensorCopiesTest() : TensorStoreTest(/*keeps_copies=*/true) {}
+};
+
+TEST_F(TensorCopiesTest, PutsBackWhatWasAppendedAndReplaced) {
+  ASSERT_TRUE(Put("x", 2, 1, /*capacity=*/3).ok());
+  ASSERT_TRUE(Write({.kind = Kind::kAppend, .owner = "a", .name = "x"}, 1, 2).ok());
+  const auto read = Find("x");  // so that the next rows are written to new memory
+  const auto generation =
+      Write({.kind = Kind::kWrite, .owner = "a", .name = "x", .first_row = 0}, 1, 3);
+  ASSERT_TRUE(generation.ok()) << generation.status();
+  store_.DeviceLost();
+  const absl::Status found = store_.Find("a", "x").status();
+  EXPECT_EQ(found.code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(found.message(), "The tensor \"x\" was lost with the device, and is being put back.");
+  EXPECT_EQ(store_.totals().lost, 0u);
+  const TensorStore::PutBackReport report = store_.PutBack();
+  EXPECT_EQ(report.tensors, 1u);
+  EXPECT_EQ(report.bytes, 12u);
+  EXPECT_EQ(FirstOfRows(*Find("x")), (std::vector<int>{3, 1, 2}));
+  EXPECT_EQ(Find("x")->generation, *generation);
+  EXPECT_EQ(Find("x")->capacity_rows, 3u);
+}
+
+TEST_F(TensorCopiesTest, CountsTheCopyAndWhatIsPutAgainMeanwhile) {
+  ASSERT_TRUE(Put("x", 5, 1).ok());
+  EXPECT_EQ(store_.totals().bytes, 40u);
+  store_.DeviceLost();
+  EXPECT_EQ(store_.totals().bytes, 20u);
+  ASSERT_TRUE(Put("x", 2, 4).ok());
+  store_.PutBack();
+  EXPECT_EQ(FirstOfRows(*Find("x")), (std::vector<int>{4, 4}));
+  EXPECT_EQ(store_.totals().bytes, 16u);
+  EXPECT_EQ(
+      Put("y", 6, 1).status(),
+      absl::ResourceExhaustedError(
+          "There is no room for the copy of the tensor \"y\", which takes 24 bytes: 40 of the "
+          "60 bytes of each owner (max_resident_tensor_bytes_per_owner) are in use."));
+  EXPECT_EQ(store_.totals().bytes, 16u);
+}
+
+TEST_F(TensorStoreTest, OfTheServerOnlyWhatCannotBeReadAgainIsLost) {
+  bool is_there = true;
+  const auto contents = [&](uint64_t, absl::Span<std::byte> to) -> absl::Status {
+    std::fill(to.begin(), to.end(), std::byte{7});
+    return is_there ? absl::OkStatus() : absl::FailedPreconditionError("It is gone.");
+  };
+  ASSERT_TRUE(store_.Serve("w", Rows(20), contents).ok());
+  EXPECT_EQ(FirstOfRows(*Find("w"))[19], 7);
+  ASSERT_TRUE(Put("x", 5, 1).ok());
+  ASSERT_EQ(store_.List("a").size(), 2u);
+  EXPECT_TRUE(store_.List("a")[0].is_read_only);
+  EXPECT_EQ(Put("w", 1, 1).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(store_.Delete("a", "w", std::nullopt).code(), absl::StatusCode::kFailedPrecondition);
+  store_.DeviceLost();
+  EXPECT_EQ(store_.PutBack().tensors, 1u);
+  EXPECT_EQ(FirstOfRows(*Find("w"))[0], 7);
+  is_there = false;
+  store_.DeviceLost();
+  const TensorStore::PutBackReport report = store_.PutBack();
+  ASSERT_EQ(report.failures.size(), 1u);
+  EXPECT_EQ(report.failures[0].message(), "The tensor \"w\" is not put back: It is gone.");
+  EXPECT_EQ(store_.Find("b", "w").status().message(),
+            "The tensor \"w\" was lost with the device, and could not be put back from its file.");
+  EXPECT_EQ(store_.totals().lost, 2u);
 }
 
 }  // namespace

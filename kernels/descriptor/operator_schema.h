@@ -53,6 +53,9 @@ struct TensorSchema {
   absl::string_view name;                    // of the field in the message
   TypeVariable type = TypeVariable::kValue;  // kIndex also if that depends on the function
   bool optional = false;                     // of inputs: the last ones may be left out
+  // Of inputs: rows of the outputs depend on the same rows of this input, and on no other rows of
+  // it, or on its only row.
+  bool has_rows = false;
 };
 
 // The required properties of an output, inferred from the inputs and attributes.
@@ -101,6 +104,8 @@ struct OperatorSchema {
   // Operators of the contract's generic message have no field of their own.
   bool has_own_message() const { return !wire_name.empty(); }
   size_t required_inputs() const;
+  // Several requests may be computed as one, row after row.
+  bool has_rows() const { return !inputs.empty() && inputs[0].has_rows; }
   bool has_functions() const { return function_attribute != kNoFunctions; }
   size_t AttributeIndex(absl::string_view attribute) const;  // attributes.size() if there is none
 };

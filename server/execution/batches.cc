@@ -6,6 +6,7 @@
 
 #include "kernels/base/steady_time.h"
 #include "server/execution/execution.h"
+#include "server/execution/joinable.h"
 #include "server/execution/joined_run.h"
 #include "server/observe/log.h"
 
@@ -14,11 +15,6 @@ namespace {
 
 // Groups that are kept although none of their executions is in progress.
 constexpr size_t kMostGroups = 256;
-
-onnx::InputBindings WithRows(onnx::InputBindings bindings, uint32_t rows) {
-  for (auto& [name, sizes] : bindings.sizes) sizes[0] = rows;
-  return bindings;
-}
 
 // A joined run is not larger than what the device gets at once.
 BatchOptions Limited(BatchOptions options, uint64_t row_bytes) {
@@ -29,21 +25,14 @@ BatchOptions Limited(BatchOptions options, uint64_t row_bytes) {
   return options;
 }
 
-std::shared_ptr<const Program> ProgramOf(std::shared_ptr<const onnx::ModelProgram> program) {
-  const Program* const of = &program->program;
-  return {std::move(program), of};
-}
-
 }  // namespace
 
 class BatchGroup {
  public:
-  BatchGroup(Batches& batches, const RequestedModel& first, uint64_t row_bytes)
+  BatchGroup(Batches& batches, std::unique_ptr<const Joinable> joinable, uint64_t row_bytes)
       : batches_(batches),
-        model_(first.model->graph),
-        bindings_(first.graph->bindings),
-        options_(*first.model->batching),
-        limited_(Limited(options_, row_bytes)),
+        joinable_(std::move(joinable)),
+        limited_(Limited(joinable_->options(), row_bytes)),
         queue_(limited_) {}
 
  private:
@@ -51,9 +40,7 @@ class BatchGroup {
   friend class Batches;
 
   Batches& batches_;
-  const std::weak_ptr<const onnx::Model> model_;  // an unloaded model is not kept
-  const onnx::InputBindings bindings_;
-  const BatchOptions options_;  // of the model
+  const std::unique_ptr<const Joinable> joinable_;
   const BatchOptions limited_;
   absl::Mutex mutex_;
   BatchQueue queue_ ABSL_GUARDED_BY(mutex_);
@@ -72,23 +59,19 @@ Batch::~Batch() {
   group->batches_.Advance(group);
 }
 
-std::shared_ptr<BatchGroup> Batches::GroupOf(const RequestedModel& requested, uint64_t row_bytes) {
-  const Model& model = *requested.model;
-  if (!model.batching.has_value()) return nullptr;
-  std::pair<const onnx::Model*, std::string> key(
-      model.graph.get(), onnx::KeyOf(WithRows(requested.graph->bindings, 0)));
+std::shared_ptr<BatchGroup> Batches::GroupOf(const ExecutionRequest& request, uint64_t row_bytes) {
+  std::unique_ptr<const Joinable> joinable = Joinable::Of(request);
+  if (joinable == nullptr) return nullptr;
   const absl::MutexLock lock(&mutex_);
-  std::shared_ptr<BatchGroup>& group = groups_[key];
-  if (group != nullptr && group->model_.lock() == model.graph &&
-      group->options_ == *model.batching) {
-    return group;
+  std::shared_ptr<BatchGroup>& group = groups_[joinable->Key()];
+  if (group == nullptr || !group->joinable_->IsSameAs(*joinable)) {
+    group = std::make_shared<BatchGroup>(*this, std::move(joinable), row_bytes);
   }
-  const auto made = std::make_shared<BatchGroup>(*this, requested, row_bytes);
-  group = made;
+  std::shared_ptr<BatchGroup> found = group;
   if (groups_.size() > kMostGroups) {
     absl::erase_if(groups_, [](const auto& of) { return of.second.use_count() == 1; });
   }
-  return made;
+  return request.rows() > found->limited_.max_rows ? nullptr : found;
 }
 
 void Batches::Add(const std::shared_ptr<Execution>& execution) {
@@ -160,10 +143,7 @@ std::shared_ptr<Batch> Batches::MakeBatch(const std::shared_ptr<BatchGroup>& gro
 // Null if it is not compiled. Then a worker makes it, and this batch does not wait for it.
 std::shared_ptr<const CompiledProgram> Batches::FindJoined(const std::shared_ptr<BatchGroup>& group,
                                                            uint32_t rows) {
-  const std::shared_ptr<const onnx::Model> model = group->model_.lock();
-  if (model == nullptr) return nullptr;
-  if (auto made = model->FindProgram(WithRows(group->bindings_, rows)); made != nullptr) {
-    std::shared_ptr<const Program> program = ProgramOf(std::move(made));
+  if (std::shared_ptr<const Program> program = group->joinable_->Find(rows); program != nullptr) {
     const Compilations::Found found =
         compilations_.Find(std::nullopt, /*has_whole_input=*/true, program);
     if (found.cached.has_value()) return found.cached->compiled;
@@ -178,14 +158,10 @@ std::shared_ptr<const CompiledProgram> Batches::FindJoined(const std::shared_ptr
 }
 
 void Batches::MakeJoined(const std::shared_ptr<BatchGroup>& group, uint32_t rows) {
-  absl::Status made = absl::OkStatus();
-  if (const std::shared_ptr<const onnx::Model> model = group->model_.lock(); model != nullptr) {
-    auto program = model->ProgramFor(WithRows(group->bindings_, rows));
-    made = program.status();
-    if (program.ok()) {
-      made =
-          compilations_.Get(*ProgramOf(*std::move(program)), absl::InfiniteFuture(), {}).status();
-    }
+  const absl::StatusOr<std::shared_ptr<const Program>> program = group->joinable_->Make(rows);
+  absl::Status made = program.status();
+  if (program.ok() && *program != nullptr) {
+    made = compilations_.Get(**program, absl::InfiniteFuture(), {}).status();
   }
   const absl::MutexLock lock(&group->mutex_);
   group->is_making_ = false;

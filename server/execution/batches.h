@@ -1,4 +1,4 @@
-// Executions of ONNX models that wait to be joined to one run, and the programs of such runs.
+// Executions that wait to be joined to one run, and the programs of such runs.
 #ifndef OPMILL_SERVER_EXECUTION_BATCHES_H_
 #define OPMILL_SERVER_EXECUTION_BATCHES_H_
 
@@ -15,16 +15,16 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "kernels/onnx/model.h"
 #include "server/execution/batch_queue.h"
 #include "server/execution/compilations.h"
 #include "server/execution/deadline_timer.h"
 #include "server/host/worker_pool.h"
-#include "server/models/requested_model.h"
 
 namespace opmill {
 
 class BatchGroup;
+class Execution;
+struct ExecutionRequest;
 
 // Executions that were closed to a batch. They run joined, or each for itself if there is no
 // joined program. When all of them have left it, their group closes the next one.
@@ -48,10 +48,9 @@ class Batches {
   Batches(Compilations& compilations, WorkerPool& workers, DeadlineTimer& timer, Submit submit)
       : compilations_(compilations), workers_(workers), timer_(timer), submit_(std::move(submit)) {}
 
-  // The requests that may be joined with this one: those for the same model whose inputs have the
-  // same sizes but the first one. Null if its model does not join requests. Inputs and outputs
+  // The requests that may be joined with this one; null if it is computed alone. Inputs and outputs
   // have this many bytes for each row.
-  std::shared_ptr<BatchGroup> GroupOf(const RequestedModel& requested, uint64_t row_bytes)
+  std::shared_ptr<BatchGroup> GroupOf(const ExecutionRequest& request, uint64_t row_bytes)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // The execution, which has all of its input, waits for its batch.
   void Add(const std::shared_ptr<Execution>& execution);
@@ -74,8 +73,8 @@ class Batches {
   DeadlineTimer& timer_;
   const Submit submit_;
   absl::Mutex mutex_;
-  absl::flat_hash_map<std::pair<const onnx::Model*, std::string>, std::shared_ptr<BatchGroup>>
-      groups_ ABSL_GUARDED_BY(mutex_);
+  // By Joinable::Key.
+  absl::flat_hash_map<std::string, std::shared_ptr<BatchGroup>> groups_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace opmill

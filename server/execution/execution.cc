@@ -21,6 +21,11 @@ std::vector<TensorDesc> ExecutionRequest::OutputTensors() const {
   return op.has_value() ? OutputsOf(*op) : TensorsOf(*program, ValueKind::kOutput);
 }
 
+uint32_t ExecutionRequest::rows() const {
+  if (op.has_value()) return op->schema->has_rows() ? op->inputs[0].sizes[0] : 1;
+  return model == nullptr ? 1 : model->rows();
+}
+
 TensorStore::Writing* ExecutionRequest::WritingOf(size_t output) const {
   for (const KeptOutput& each : kept) {
     if (each.output == output) return each.writing.get();

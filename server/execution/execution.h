@@ -81,7 +81,8 @@ struct ExecutionRequest {
 
   // False until it is known what to compute.
   bool has_program() const { return op.has_value() || program != nullptr; }
-  uint32_t rows() const { return model == nullptr ? 1 : model->rows(); }
+  // That may be computed together with those of other requests.
+  uint32_t rows() const;
   // Null if the output is sent to the caller.
   TensorStore::Writing* WritingOf(size_t output) const;
   // The name of the model, or the descriptor as text.

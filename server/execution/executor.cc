@@ -69,10 +69,8 @@ absl::StatusOr<std::shared_ptr<Execution>> Executor::Begin(ExecutionRequest& req
     const absl::MutexLock lock(&execution->mutex_);
     execution->buffers_ = *std::move(buffers);
     execution->BindResident();
-    const bool runs_alone = has_resident || execution->request().profile != nullptr;
-    if (const auto& model = execution->request().model; model != nullptr && !runs_alone) {
-      execution->batch_group_ = batches_.GroupOf(*model, sizes.total() / model->rows());
-    }
+    const ExecutionRequest& begun = execution->request();
+    execution->batch_group_ = batches_.GroupOf(begun, sizes.total() / begun.rows());
     waiting_.Enter(execution);
   }
   statistics_.Enter(Stage::kUploading);

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "kernels/base/errors.h"
 
 namespace opmill {
@@ -23,11 +24,20 @@ class BufferPart final : public Buffer {
   const uint64_t offset_;
 };
 
-// Packed tensors with the same bytes in each row.
+bool IsShared(const ExecutionRequest& request, size_t input) {
+  return !request.sources.empty() && request.sources[input].resident != nullptr;
+}
+
+// Packed tensors with the same bytes in each row, except for inputs that all members read.
 bool HaveEqualRows(const std::vector<TensorDesc>& own, uint32_t own_rows,
-                   const std::vector<TensorDesc>& joined, uint32_t rows) {
+                   const std::vector<TensorDesc>& joined, uint32_t rows,
+                   absl::FunctionRef<bool(size_t)> is_shared) {
   if (own.size() != joined.size()) return false;
   for (size_t i = 0; i < own.size(); ++i) {
+    if (is_shared(i)) {
+      if (own[i] != joined[i]) return false;
+      continue;
+    }
     if (own[i].data_type != joined[i].data_type || !IsPacked(own[i]) || !IsPacked(joined[i]) ||
         SpannedBytes(own[i]) * rows != SpannedBytes(joined[i]) * own_rows) {
       return false;
@@ -36,38 +46,35 @@ bool HaveEqualRows(const std::vector<TensorDesc>& own, uint32_t own_rows,
   return true;
 }
 
-absl::StatusOr<std::vector<Range>> Allocate(Device& device, const std::vector<uint64_t>& sizes,
-                                            Residency residency) {
-  std::vector<Range> ranges;
-  for (const uint64_t size : sizes) {
-    ASSIGN_OR_RETURN(auto buffer, device.Allocate(size, residency));
-    ranges.emplace_back(std::move(buffer));
-  }
-  return ranges;
-}
-
 }  // namespace
 
 bool CanJoin(const Execution& execution, const CompiledProgram& joined, uint32_t rows) {
   const uint32_t own_rows = execution.request().rows();
   return joined.cost().rounding != 0 && joined.cost().rounding == execution.rounding() &&
          HaveEqualRows(execution.inputs(), own_rows, TensorsOf(joined.program(), ValueKind::kInput),
-                       rows) &&
+                       rows, [&](size_t i) { return IsShared(execution.request(), i); }) &&
          HaveEqualRows(execution.outputs(), own_rows,
-                       TensorsOf(joined.program(), ValueKind::kOutput), rows);
+                       TensorsOf(joined.program(), ValueKind::kOutput), rows,
+                       [](size_t) { return false; });
 }
 
 absl::StatusOr<std::shared_ptr<JoinedRun>> JoinedRun::Create(Device& device,
                                                              const CompiledProgram& compiled,
                                                              std::vector<JoinedMember> members) {
   std::shared_ptr<JoinedRun> run(new JoinedRun(std::move(members)));
-  ASSIGN_OR_RETURN(
-      run->bindings_.inputs,
-      Allocate(device, RequiredBytes(compiled.program(), ValueKind::kInput), Residency::kUpload));
-  ASSIGN_OR_RETURN(run->bindings_.outputs,
-                   Allocate(device, RequiredBytes(compiled.program(), ValueKind::kOutput),
-                            Residency::kReadback));
-  for (size_t i = 0; i < run->bindings_.inputs.size(); ++i) {
+  for (const uint64_t size : RequiredBytes(compiled.program(), ValueKind::kOutput)) {
+    ASSIGN_OR_RETURN(auto buffer, device.Allocate(size, Residency::kReadback));
+    run->bindings_.outputs.emplace_back(std::move(buffer));
+  }
+  const std::vector<uint64_t> sizes = RequiredBytes(compiled.program(), ValueKind::kInput);
+  const JoinedMember& first = run->members_[0];
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (IsShared(first.execution->request(), i)) {
+      run->bindings_.inputs.push_back(first.inputs[i]);
+      continue;
+    }
+    ASSIGN_OR_RETURN(auto buffer, device.Allocate(sizes[i], Residency::kUpload));
+    run->bindings_.inputs.emplace_back(std::move(buffer));
     const absl::Span<std::byte> to = run->bindings_.inputs[i].bytes();
     size_t at = 0;
     for (const JoinedMember& member : run->members_) {

@@ -1,10 +1,13 @@
 // Executions that are joined to one run.
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "kernels/onnx/model.h"
 #include "kernels/onnx/read_model.h"
+#include "kernels/operators/search/search_desc.h"
 #include "server/execution/batches.h"
+#include "server/tensors/tensor_store.h"
 #include "tests/onnx/model_text.h"
 #include "tests/server/executor_fixture.h"
 
@@ -148,6 +151,110 @@ TEST_F(ExecutorBatchesTest, ARunThatNobodyWaitsForIsAbandoned) {
   run.done(absl::CancelledError("The run was abandoned."));
   run = {};
   ExpectDone({0, 1});
+}
+
+// Searches for queries that callers send, in vectors that stay on the server.
+class ExecutorSearchBatchesTest : public ExecutorTest {
+ protected:
+  static OperatorDesc SearchOf(uint32_t queries, uint32_t mask_rows) {
+    OperatorDesc desc = {.schema = &kSearchSchema,
+                         .inputs = {Matrix(queries, kWidth), Matrix(kVectors, kWidth)},
+                         .outputs = {std::nullopt, std::nullopt},
+                         .attributes = {uint32_t{3}, static_cast<uint32_t>(SearchMetric::kL2)}};
+    if (mask_rows != 0) {
+      desc.inputs.push_back({.data_type = DataType::kUint8, .sizes = {mask_rows, kVectors}});
+    }
+    return *Validate(desc);
+  }
+
+  void SetUp() override {
+    ExecutorTest::SetUp();
+    for (const uint32_t rows : {1, 2, 4, 8}) {
+      Warm(SearchOf(rows, 0));
+      Warm(SearchOf(rows, rows));
+    }
+    vectors_ = Put();
+  }
+  void TearDown() override {
+    for (const auto& execution : executions_) executor_->Finish(execution);
+    executions_.clear();
+    ExecutorTest::TearDown();
+  }
+
+  std::shared_ptr<const ResidentTensor> Put() {
+    const auto writing = *store_.Begin({.owner = "a", .name = "v"}, Matrix(kVectors, kWidth));
+    EXPECT_TRUE(writing->Finish({}).ok());
+    return *store_.Find("a", "v");
+  }
+
+  std::shared_ptr<Execution> BeginSearch(uint32_t queries, uint32_t mask_rows = 0) {
+    ExecutionRequest request = caller_.Ask(SearchOf(queries, mask_rows));
+    request.sources.resize(request.op->inputs.size());
+    request.sources[1].resident = vectors_;
+    auto begun = TryBegin(std::move(request));
+    EXPECT_TRUE(begun.ok()) << begun.status();
+    SendAll(*begun);
+    if (mask_rows != 0) Send(*begun, 0, uint64_t{mask_rows} * kVectors, 2);
+    executions_.push_back(*begun);
+    return *begun;
+  }
+
+  // The sizes of the first input of the runs that the device has now, in rows; ends them.
+  std::vector<uint64_t> EndRuns() {
+    std::vector<uint64_t> rows;
+    for (size_t left = device_.pending_runs(); left > 0; --left) {
+      GatedDevice::PendingRun run = device_.Take();
+      EXPECT_EQ(run.bindings.inputs[1].buffer, vectors_->buffer());
+      rows.push_back(run.bindings.inputs[0].size_bytes / (kWidth * sizeof(float)));
+      run.done(RunStatistics{.batch_size = 1});
+    }
+    return rows;
+  }
+
+  static TensorDesc Matrix(uint32_t rows, uint32_t columns) {
+    return {.data_type = DataType::kFloat32, .sizes = {rows, columns}};
+  }
+
+  static constexpr uint32_t kVectors = 20;
+  static constexpr uint32_t kWidth = 4;
+  TensorStore store_{device_, {.bytes = 1 << 20, .bytes_per_owner = 1 << 20}};
+  std::shared_ptr<const ResidentTensor> vectors_;
+  Caller caller_;
+  std::vector<std::shared_ptr<Execution>> executions_;
+};
+
+TEST_F(ExecutorSearchBatchesTest, SearchesInTheSameTensorAreJoined) {
+  BeginSearch(1);
+  BeginSearch(1);
+  for (const uint32_t queries : {1, 2, 1}) BeginSearch(queries);
+  EXPECT_EQ(EndRuns(), (std::vector<uint64_t>{1, 1}));
+  EXPECT_EQ(EndRuns(), (std::vector<uint64_t>{4}));
+  EXPECT_EQ(executions_[3]->output(0)->buffer->bytes().size(), 2 * 3 * sizeof(float));
+  EXPECT_EQ(executions_[3]->report().batch_size, 3u);
+  EXPECT_EQ(caller_.ready, 5);
+}
+
+TEST_F(ExecutorSearchBatchesTest, MasksOfTheCallersAreRowsToo) {
+  for (int i = 0; i < 4; ++i) BeginSearch(1, 1);
+  EXPECT_EQ(EndRuns(), (std::vector<uint64_t>{1, 1}));
+  EXPECT_EQ(EndRuns(), (std::vector<uint64_t>{2}));
+}
+
+TEST_F(ExecutorSearchBatchesTest, OthersRunAlone) {
+  Warm(SearchOf(4, 1));
+  BeginSearch(1);
+  BeginSearch(1);
+  BeginSearch(1);
+  BeginSearch(1, 1);  // has a mask
+  BeginSearch(4, 1);  // a mask of all its queries
+  vectors_ = Put();   // another state of the tensor
+  EXPECT_EQ(device_.pending_runs(), 4u);
+  for (int i = 0; i < 4; ++i) device_.Complete();
+  EXPECT_EQ(device_.pending_runs(), 1u);
+  device_.Complete();
+  BeginSearch(1);
+  EXPECT_EQ(EndRuns(), (std::vector<uint64_t>{1}));
+  EXPECT_EQ(caller_.ready, 6);
 }
 
 }  // namespace

@@ -13,9 +13,9 @@ namespace {
 using enum DataType;
 
 constexpr TensorSchema kInputs[] = {
-    {.name = "queries"},
+    {.name = "queries", .has_rows = true},
     {.name = "vectors"},
-    {.name = "mask", .type = TypeVariable::kOther, .optional = true}};
+    {.name = "mask", .type = TypeVariable::kOther, .optional = true, .has_rows = true}};
 // Their types are not the caller's choice.
 constexpr TensorSchema kOutputs[] = {{.name = "output_scores"}, {.name = "output_indices"}};
 constexpr absl::string_view kMetrics[] = {"INNER_PRODUCT", "L2", "COSINE"};

@@ -183,8 +183,8 @@ std::string NamedOperatorsJson() {
                                  optional > 1    ? ", \"is_variadic\": true"
                                  : optional == 1 ? ", \"last_is_optional\": true"
                                                  : "",
-                                 has_mask ? ", \"last_is_mask\": true" : "",
-                                 ", \"attributes\": [", absl::StrJoin(attributes, ", "), "]}"));
+                                 has_mask ? ", \"last_is_mask\": true" : "", ", \"attributes\": [",
+                                 absl::StrJoin(attributes, ", "), "]}"));
   }
   return absl::StrCat("[\n", absl::StrJoin(lines, ",\n"), "\n]\n");
 }

@@ -22,6 +22,7 @@ constexpr Alias kOperatorAliases[] = {{"cumulative_sum", "cumulative_summation"}
                                       {"cumsum", "cumulative_summation"}};
 constexpr Alias kChoiceAliases[] = {{"mean", "average"},
                                     {"prod", "multiply"},
+                                    {"ip", "inner_product"},
                                     {"lse", "log_sum_exp"},
                                     {"logsumexp", "log_sum_exp"}};
 

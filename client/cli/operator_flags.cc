@@ -43,7 +43,7 @@ constexpr FlagText kFlagTexts[] = {
      "convolution: forward (default), or backward: transposed"},
     {"has_exclusive_sum", "has_exclusive_sum", "",
      "cumulative_summation: leave each element out of its own sum"},
-    {"k", "k", "N", "top_k: the number of elements"},
+    {"k", "k", "N", "top_k, search: the number of elements"},
 };
 
 const FlagText* TextOf(absl::string_view attribute) {

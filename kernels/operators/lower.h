@@ -11,7 +11,7 @@
 
 namespace opmill {
 
-// Whether devices have no kernels for the operator: an OPMILL_LOWERED_FAMILY.
+// Whether GPUs have no kernels for the operator: an OPMILL_LOWERED_FAMILY.
 bool IsLowered(const OperatorDesc& desc);
 
 // The validated program without such operators, except those that `keeps` accepts. Its inputs and

@@ -10,6 +10,7 @@
 namespace opmill {
 
 #define OPMILL_LOWERED_FAMILY(Name)
+#define OPMILL_LOWERED_FAMILY_WITH_CPU(Name) OPMILL_FAMILY(Name)
 #define OPMILL_FAMILY(Name) std::unique_ptr<CpuProgram> Cpu##Name(const OperatorDesc& desc);
 #include "kernels/operators/operator_list.inc"
 #undef OPMILL_FAMILY
@@ -19,12 +20,17 @@ namespace {
 using CpuPlanner = std::unique_ptr<CpuProgram> (*)(const OperatorDesc&);
 constexpr CpuPlanner kCpuPlanners[] = {
 #define OPMILL_LOWERED_FAMILY(Name) nullptr,
+#define OPMILL_LOWERED_FAMILY_WITH_CPU(Name) OPMILL_FAMILY(Name)
 #define OPMILL_FAMILY(Name) &Cpu##Name,
 #include "kernels/operators/operator_list.inc"
 #undef OPMILL_FAMILY
 };
 
 }  // namespace
+
+bool HasCpuKernels(const OperatorDesc& desc) {
+  return kCpuPlanners[static_cast<size_t>(desc.schema->family)] != nullptr;
+}
 
 std::unique_ptr<CpuProgram> MakeCpuProgram(const OperatorDesc& validated) {
   std::unique_ptr<CpuProgram> program =

@@ -9,7 +9,9 @@
 
 namespace opmill {
 
-// Not of a lowered operator.
+// Whether the operator has kernels for the processor, so that it need not be lowered.
+bool HasCpuKernels(const OperatorDesc& desc);
+// Of an operator that has.
 std::unique_ptr<CpuProgram> MakeCpuProgram(const OperatorDesc& validated);
 
 }  // namespace opmill

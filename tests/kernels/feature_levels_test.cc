@@ -127,6 +127,7 @@ mean_variance_normalization                 | 6.3 | 1-8 | F                   |
 batch_normalization                         | 3.1 | 1-8 | F                   |
                                             | 1.0 | 4   | F                   |
 local_response_normalization                | 1.0 | 4   | F                   |
+search                                      | 6.4 | 2   | F I8                |
 abs                                         | 4.1 | 1-8 | F I64 I32 I16 I8    |
                                             | 3.0 | 1-8 | F I32 I16 I8        |
                                             | 2.1 | 4   | F I32 I16 I8        |

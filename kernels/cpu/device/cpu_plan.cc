@@ -212,10 +212,13 @@ void Simplify(Program& program, std::vector<std::unique_ptr<CpuProgram>>& works,
   std::erase_if(program.nodes, [](const ProgramNode& node) { return node.desc.schema == nullptr; });
 }
 
+// Of operators that other devices lower.
+bool IsKept(const OperatorDesc& desc) { return HasCpuKernels(desc) || CanSlice(desc); }
+
 }  // namespace
 
 CpuPlan MakeCpuPlan(const Program& program) {
-  Program validated = Lower(program, &CanSlice);
+  Program validated = Lower(program, &IsKept);
   CpuPlan plan = {.input_bytes = RequiredBytes(validated, ValueKind::kInput),
                   .output_bytes = RequiredBytes(validated, ValueKind::kOutput)};
   for (const ProgramValue& value : validated.values) {
@@ -225,8 +228,8 @@ CpuPlan MakeCpuPlan(const Program& program) {
   std::vector<std::vector<uint32_t>> operators;
   for (const ProgramNode& node : validated.nodes) {
     operators.push_back({static_cast<uint32_t>(works.size())});
-    works.push_back(IsLowered(node.desc) ? MakeSlicedProgram(node.desc)
-                                         : MakeCpuProgram(node.desc));
+    works.push_back(HasCpuKernels(node.desc) ? MakeCpuProgram(node.desc)
+                                             : MakeSlicedProgram(node.desc));
   }
   Simplify(validated, works, operators);
   std::vector<uint64_t> scratch_bytes;
@@ -255,7 +258,7 @@ CpuPlan MakeCpuPlan(const Program& program) {
 
 ProgramReport ReportOf(const Program& program, const CpuPlan& plan) {
   std::vector<uint32_t> origins;
-  const Program lowered = Lower(program, &CanSlice, &origins);
+  const Program lowered = Lower(program, &IsKept, &origins);
   std::vector<std::vector<uint32_t>> nodes;
   for (const CpuNode& node : plan.nodes) nodes.push_back(node.operators);
   ProgramReport report = {.steps = StepsOf(lowered, nodes),

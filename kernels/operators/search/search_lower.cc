@@ -1,3 +1,5 @@
+#include "kernels/operators/search/search_lower.h"
+
 #include <algorithm>
 #include <bit>
 #include <limits>
@@ -22,9 +24,7 @@ namespace {
 using enum DataType;
 using enum ElementWiseOp;
 
-// A chunk's scores, and its vectors in FLOAT32 if they have another type, each have at most so many
-// elements: 64 MiB.
-constexpr uint64_t kChunkElements = uint64_t{1} << 24;
+constexpr uint64_t kChunkElements = uint64_t{1} << 24;  // 64 MiB
 // Chunks begin at multiples of this, so that kernels can read them in place.
 constexpr uint64_t kChunkStep = 64;
 // More chunks make programs that take long to plan. Then scores may take more memory.
@@ -32,13 +32,12 @@ constexpr uint64_t kMostChunks = 512;
 // Sums of so many products of INT8 are exact in FLOAT32: 2^10 * 2^14 = 2^24.
 constexpr uint32_t kExactProducts = 1024;
 
-uint64_t ChunkOf(const SearchDesc& desc) {
+uint64_t ChunkOf(const SearchDesc& desc, uint64_t elements) {
   const uint64_t vectors = desc.vectors.sizes[0];
   uint64_t row = desc.queries.sizes[0];
   if (desc.queries.data_type != kFloat32) row = std::max<uint64_t>(row, desc.queries.sizes[1]);
-  const uint64_t chunks =
-      std::clamp<uint64_t>(CeilDiv(vectors, std::max<uint64_t>(1, kChunkElements / row)), 1,
-                           std::min(kMostChunks, vectors));
+  const uint64_t chunks = std::clamp<uint64_t>(
+      CeilDiv(vectors, std::max<uint64_t>(1, elements / row)), 1, std::min(kMostChunks, vectors));
   return CeilDiv(CeilDiv(vectors, chunks), kChunkStep) * kChunkStep;
 }
 
@@ -58,10 +57,12 @@ struct List {
 // INT32 the largest number, means that a vector is not found; no score has that key.
 class SearchLowering {
  public:
-  explicit SearchLowering(const OperatorDesc& validated)
+  SearchLowering(const OperatorDesc& validated, uint64_t chunk_elements)
       : desc_(SearchDesc::From(validated)),
         queries_(desc_.queries.sizes[0]),
-        is_exact_(desc_.output_scores->data_type == kInt32) {
+        is_exact_(desc_.output_scores->data_type == kInt32),
+        chunk_(static_cast<uint32_t>(
+            std::min<uint64_t>(ChunkOf(desc_, chunk_elements), desc_.vectors.sizes[0]))) {
     for (const TensorDesc& input : validated.inputs) {
       program_.values.push_back({ValueKind::kInput, input});
     }
@@ -71,12 +72,11 @@ class SearchLowering {
 
   Program Run() {
     const uint32_t vectors = desc_.vectors.sizes[0];
-    const auto chunk = static_cast<uint32_t>(std::min<uint64_t>(ChunkOf(desc_), vectors));
     const Operand queries = InFloat32({0, desc_.queries});
     const Operand query_norms = NormsOf({0, desc_.queries}, queries);
     std::vector<List> lists;
-    for (uint32_t first = 0; first < vectors; first += chunk) {
-      lists.push_back(SearchChunk(queries, query_norms, first, std::min(chunk, vectors - first)));
+    for (uint32_t first = 0; first < vectors; first += chunk_) {
+      lists.push_back(SearchChunk(queries, query_norms, first, std::min(chunk_, vectors - first)));
     }
     while (lists.size() > 1) {
       std::vector<List> joined;
@@ -154,11 +154,11 @@ class SearchLowering {
     const std::vector<uint32_t> sizes = {rows.tensor.sizes[0], 1};
     const Operand elements =
         is_exact_ ? Map(kInt32, rows.tensor.sizes, {rows}, {{kCast, kInt32, {0}, {}}}) : in_float32;
-    const Operand squares = Add(ReduceDesc{ReduceFunction::kSumSquare,
-                                           elements.tensor,
-                                           TensorDesc{elements.tensor.data_type, sizes, {}},
-                                           {1}},
-                                {elements});
+    Operand squares = Add(ReduceDesc{ReduceFunction::kSumSquare,
+                                     elements.tensor,
+                                     TensorDesc{elements.tensor.data_type, sizes, {}},
+                                     {1}},
+                          {elements});
     if (desc_.metric == SearchMetric::kL2) return squares;
     // 0 for a row of zeros.
     return Map(kFloat32, sizes, {squares},
@@ -351,7 +351,8 @@ class SearchLowering {
 
   const SearchDesc desc_;
   const uint32_t queries_;
-  const bool is_exact_;  // scores of INT32
+  const bool is_exact_;   // scores of INT32
+  const uint32_t chunk_;  // vectors
   Program program_;
   uint32_t scores_ = 0;
   uint32_t indices_ = 0;
@@ -359,6 +360,12 @@ class SearchLowering {
 
 }  // namespace
 
-Program LowerSearch(const OperatorDesc& validated) { return SearchLowering(validated).Run(); }
+Program LowerSearchInChunks(const OperatorDesc& validated, uint64_t chunk_elements) {
+  return SearchLowering(validated, chunk_elements).Run();
+}
+
+Program LowerSearch(const OperatorDesc& validated) {
+  return LowerSearchInChunks(validated, kChunkElements);
+}
 
 }  // namespace opmill

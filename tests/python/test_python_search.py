@@ -1,0 +1,134 @@
+"""Nearest-neighbour search through the package, compared with NumPy."""
+
+import unittest
+
+import numpy as np
+from server_process import ServerProcess
+
+import opmill
+
+METRICS = ("ip", "l2", "cosine")
+TYPES = ("float32", "float16", "int8")
+CASES = 200
+EMPTY = 0xFFFFFFFF
+
+
+def scores(queries, vectors, metric):
+    """In double precision; of L2 negative, so that the largest comes first."""
+    queries, vectors = queries.astype(np.float64), vectors.astype(np.float64)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        products = queries @ vectors.T
+        if metric == "ip":
+            return products
+        if metric == "l2":
+            return -((queries[:, None] - vectors) ** 2).sum(-1)
+        norms = np.sqrt((queries**2).sum(1))[:, None] * np.sqrt((vectors**2).sum(1))
+        return np.where(norms == 0, products * 0, products / norms)
+
+
+def nearest(queries, vectors, k, metric, mask):
+    """Scores and indices, and which places are empty."""
+    all_scores = scores(queries, vectors, metric)
+    if mask is not None:
+        all_scores = np.where(mask, all_scores, np.nan)
+    order = np.argsort(-all_scores, axis=1, kind="stable")[:, :k]  # NaN last
+    best = np.take_along_axis(all_scores, order, 1)
+    empty = np.isnan(best)
+    return np.where(metric == "l2", -best, best), np.where(empty, EMPTY, order), empty
+
+
+def random_case(seed):
+    generator = np.random.default_rng(seed)
+    dtype, metric = TYPES[seed % 3], METRICS[seed // 3 % 3]
+    batch, dims = generator.integers(1, 40), generator.integers(1, 70)
+    count = generator.integers(1, 400)
+    queries, vectors = (generator.integers(-9, 10, (rows, dims)).astype(dtype) for rows in (batch, count))
+    vectors[generator.integers(0, count, count // 5)] = vectors[generator.integers(0, count)]
+    if dtype != "int8":
+        vectors[generator.integers(0, count, count // 20), generator.integers(0, dims)] = np.nan
+    k = int(generator.choice([1, count, generator.integers(1, count + 1)]))
+    mask = None
+    if seed % 4 > 1:
+        mask = generator.random((batch if seed % 4 == 2 else 1, count)) < 0.7
+    return queries, vectors, k, metric, mask
+
+
+class Search(unittest.TestCase):
+    """Each device computes cases of its own, with integers, whose sums are exact."""
+
+    def client_of(self, device):
+        server = self.enterContext(ServerProcess(device=device))
+        return self.enterContext(opmill.connect(server.address))
+
+    def check(self, client, seeds):
+        for seed in seeds:
+            queries, vectors, k, metric, mask = random_case(seed)
+            with self.subTest(seed=seed, metric=metric, dtype=queries.dtype.name):
+                found, indices = client.search(queries, vectors, k, metric=metric, mask=mask)
+                best, order, empty = nearest(queries, vectors, k, metric, mask)
+                exact = queries.dtype == np.int8 and metric != "cosine"
+                self.assertEqual(found.dtype, np.int32 if exact else np.float32)
+                self.assertEqual(indices.dtype, np.uint32)
+                np.testing.assert_array_equal(indices == EMPTY, empty)
+                if metric == "cosine":  # rounded, so that equal ones may be in any order
+                    np.testing.assert_allclose(found[~empty], best[~empty], rtol=0, atol=2e-6)
+                    continue
+                np.testing.assert_array_equal(indices, order)
+                np.testing.assert_array_equal(found[~empty], best[~empty])
+                sign = 1 if metric == "l2" else -1
+                last = sign * 2147483647 - (sign < 0) if exact else sign * np.inf
+                np.testing.assert_array_equal(found[empty], np.full(empty.sum(), last))
+
+    def test_random_cases_on_the_processor(self):
+        self.check(self.client_of("cpu"), range(CASES))
+
+    def test_random_cases_on_the_reference(self):
+        self.check(self.client_of("reference"), range(CASES))
+
+    def test_random_cases_on_the_software_adapter(self):
+        self.check(self.client_of("software"), range(0, CASES, 14))
+
+    def test_bits_of_int8_are_those_of_other_devices(self):
+        clients = [self.client_of(device) for device in ("cpu", "reference", "software")]
+        generator = np.random.default_rng(5)
+        for metric in ("ip", "l2"):
+            queries, vectors = (generator.integers(-128, 128, (rows, 200), np.int8) for rows in (5, 500))
+            results = [client.search(queries, vectors, 20, metric=metric) for client in clients]
+            for scores_and_indices in results[1:]:
+                for one, other in zip(results[0], scores_and_indices):
+                    np.testing.assert_array_equal(one, other)
+
+    def test_random_numbers_are_within_their_bound(self):
+        client = self.client_of("cpu")
+        generator = np.random.default_rng(7)
+        for dims in (3, 96, 700):
+            queries, vectors = (generator.standard_normal((rows, dims), np.float32) for rows in (9, 3000))
+            for metric in METRICS:
+                found, indices = client.search(queries, vectors, 30, metric=metric)
+                all_scores = np.abs(scores(queries, vectors, metric))
+                own = np.take_along_axis(all_scores, indices.astype(np.int64), 1)
+                scale = {"ip": np.abs(queries) @ np.abs(vectors).T, "l2": all_scores}.get(metric, np.ones((1, 1)))
+                bound = (dims + 16) * 2.0**-23 * scale.max()
+                np.testing.assert_allclose(np.abs(found), own, rtol=0, atol=bound)
+                best, _, _ = nearest(queries, vectors, 30, metric, None)
+                np.testing.assert_allclose(found, best, rtol=0, atol=bound)
+
+    def test_takes_the_generic_form_and_says_what_is_wrong(self):
+        client = self.client_of("cpu")
+        x = np.eye(3, dtype=np.float32)
+        found, indices = client.execute("search", [x, x], {"k": 1, "metric": "L2"}).outputs
+        np.testing.assert_array_equal(found, np.zeros((3, 1)))
+        np.testing.assert_array_equal(indices.ravel(), [0, 1, 2])
+        mask = np.array([[False, True, True]])
+        masked = client.execute("search", [x, x, mask], {"k": 1}).outputs[1]
+        np.testing.assert_array_equal(masked.ravel(), [1, 1, 2])
+        for arguments, sentence in (
+                ({"k": 4}, r"k \(4\) is larger than vectors.sizes\[0\] \(3\)"),
+                ({"k": 1, "mask": np.ones((1, 2), bool)}, r"mask.sizes\[1\] is 2, but vectors.sizes\[0\] is 3"),
+                ({"k": 1, "metric": "l1"}, "l1|L1")):
+            with self.assertRaisesRegex(opmill.InvalidArgument, sentence):
+                client.search(x, x, **arguments)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -183,7 +183,9 @@ class ModelWarmup(unittest.TestCase):
             with self.assertRaises(triton.InferenceServerException):
                 client.load_model("other", client_timeout=0.5)
             line = server.wait_for(lambda line: line.get("event") == "refuse", SECONDS)
-            self.assertEqual((line["rpc"], line["code"]), ("RepositoryModelLoad", "DEADLINE_EXCEEDED"))
+            self.assertEqual(line["rpc"], "RepositoryModelLoad")
+            # The client cancels the call at its deadline, which may come first.
+            self.assertIn(line["code"], ("DEADLINE_EXCEEDED", "CANCELLED"))
             self.assertFalse(slow.done())
             server.signal(signal.SIGTERM)
             with self.assertRaises(triton.InferenceServerException) as raised:

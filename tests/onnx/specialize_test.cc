@@ -2,9 +2,11 @@
 
 #include <fstream>
 #include <iterator>
+#include <set>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/onnx/elements.h"
@@ -291,8 +293,9 @@ TEST(Specialize, RefusesTypesThatNothingComputes) {
 TEST(OperatorRows, AreDocumented) {
   std::ifstream file(OPMILL_SOURCE_DIRECTORY "/docs/models.md");
   const std::string page(std::istreambuf_iterator<char>(file), {});
+  const std::set<std::string> words = absl::StrSplit(page, absl::ByAnyChar(" \n,."));
   for (const OperatorRow& row : OperatorRows()) {
-    EXPECT_THAT(page, testing::ContainsRegex(absl::StrCat("[ \n]", row.name, "[ ,.]")));
+    EXPECT_TRUE(words.contains(std::string(row.name))) << row.name;
   }
 }
 

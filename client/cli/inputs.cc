@@ -209,4 +209,15 @@ std::vector<InputArray> OpenInputs(const std::string& word, v1::DataType cast) {
   return {OpenNpy(path, *std::move(file), cast)};
 }
 
+absl::StatusOr<InputArray> OpenInput(const std::string& word, v1::DataType cast) {
+  std::vector<InputArray> arrays = OpenInputs(word, cast);
+  if (arrays.size() != 1) {
+    return absl::InvalidArgumentError(absl::StrCat(word, " holds ", arrays.size(),
+                                                   " arrays; select one of them, for example ",
+                                                   arrays.front().name, "."));
+  }
+  RETURN_IF_ERROR(arrays.front().status);
+  return std::move(arrays.front());
+}
+
 }  // namespace opmill

@@ -33,6 +33,8 @@ using Operands = std::vector<InputArray>;
 // from standard input). Reads only the headers of files, but all of standard input. The elements
 // are converted to `cast` if that is specified.
 std::vector<InputArray> OpenInputs(const std::string& word, v1::DataType cast);
+// The only array of such an argument. An error if it holds several, or cannot be taken.
+absl::StatusOr<InputArray> OpenInput(const std::string& word, v1::DataType cast);
 
 }  // namespace opmill
 

@@ -33,18 +33,6 @@ absl::StatusOr<SearchMetric> ParseMetric(absl::string_view name) {
                                                  DidYouMean(name, {names.begin(), names.end()})));
 }
 
-// The only array of a file.
-absl::StatusOr<InputArray> OpenOne(const std::string& file, v1::DataType type) {
-  std::vector<InputArray> arrays = OpenInputs(file, type);
-  if (arrays.size() != 1) {
-    return absl::InvalidArgumentError(absl::StrCat(file, " holds ", arrays.size(),
-                                                   " arrays; select one of them, for example ",
-                                                   arrays.front().name, "."));
-  }
-  RETURN_IF_ERROR(arrays.front().status);
-  return std::move(arrays.front());
-}
-
 // One row of an array without a dimension of rows.
 void MakeMatrix(v1::TensorDesc& desc) {
   if (desc.sizes_size() != 1) return;
@@ -57,12 +45,12 @@ void MakeMatrix(v1::TensorDesc& desc) {
 // The inputs in the order of the operator.
 absl::StatusOr<Operands> OpenOperands(const CommandLine& line, const std::string& name,
                                       const v1::TensorDesc& vectors) {
-  ASSIGN_OR_RETURN(InputArray queries, OpenOne(*line.Get("queries"), vectors.data_type()));
+  ASSIGN_OR_RETURN(InputArray queries, OpenInput(*line.Get("queries"), vectors.data_type()));
   Operands operands;
   operands.push_back(std::move(queries));
   operands.push_back({.name = name, .desc = vectors, .load = [] { return InputBytes(); }});
   if (const std::optional<std::string> file = line.Get("mask")) {
-    ASSIGN_OR_RETURN(InputArray mask, OpenOne(*file, v1::DATA_TYPE_UINT8));
+    ASSIGN_OR_RETURN(InputArray mask, OpenInput(*file, v1::DATA_TYPE_UINT8));
     operands.push_back(std::move(mask));
     MakeMatrix(operands.back().desc);
   }

@@ -63,19 +63,14 @@ int List(Client& client, const CommandLine& line) {
 
 int Put(Client& client, const std::string& name, const std::string& file,
         const v1::ResidentOutput& to) {
-  std::vector<InputArray> arrays = OpenInputs(file, v1::DATA_TYPE_UNSPECIFIED);
-  if (arrays.size() != 1) {
-    return Fail(absl::InvalidArgumentError(absl::StrCat(file, " holds ", arrays.size(),
-                                                        " arrays; select one of them, for example ",
-                                                        arrays.front().name, ".")));
-  }
-  if (!arrays.front().status.ok()) return Fail(arrays.front().status);
-  const absl::StatusOr<InputBytes> bytes = arrays.front().load();
+  const absl::StatusOr<InputArray> array = OpenInput(file, v1::DATA_TYPE_UNSPECIFIED);
+  if (!array.ok()) return Fail(array.status());
+  const absl::StatusOr<InputBytes> bytes = array->load();
   if (!bytes.ok()) return Fail(bytes.status());
   ExecutionOptions options = {.resident_outputs = {to}};
   options.resident_outputs[0].set_name(name);
   MemorySink sink;
-  const auto put = client.Execute(Identity(arrays.front().desc), *bytes, sink, options);
+  const auto put = client.Execute(Identity(array->desc), *bytes, sink, options);
   if (!put.ok()) return Fail(put.status());
   Print(absl::StrCat(name, ": ", ShapeText(sink.outputs().front().desc), ", generation ",
                      put->generations(0), "\n"));

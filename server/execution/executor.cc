@@ -13,12 +13,6 @@
 namespace opmill {
 namespace {
 
-bool HasResident(const ExecutionRequest& request) {
-  return !request.kept.empty() ||
-         std::any_of(request.sources.begin(), request.sources.end(),
-                     [](const InputSource& source) { return source.resident != nullptr; });
-}
-
 // It has memory that the store counts.
 void LeaveOutResident(const ExecutionRequest& request, BufferSizes& sizes) {
   for (size_t i = 0; i < request.sources.size(); ++i) {
@@ -44,12 +38,11 @@ Executor::Executor(Device& device, OperatorCache& cache, Statistics& statistics,
       workers_(std::max(2u, std::thread::hardware_concurrency())) {}
 
 absl::StatusOr<std::shared_ptr<Execution>> Executor::Begin(ExecutionRequest& request) {
-  const bool has_resident = HasResident(request);
   const bool is_sent =
       (request.sources.empty() || request.sources[0].is_sent()) && request.kept.empty();
   Compilations::Found found = compilations_.Find(request.op, !is_sent, request.program);
   BufferSizes sizes = BufferSizes::Of(*request.program, is_sent ? found.incremental_bytes() : 0);
-  if (has_resident) LeaveOutResident(request, sizes);
+  LeaveOutResident(request, sizes);
   const std::shared_ptr<CallerAccount>& caller = room_.AccountOf(request.origin);
   Admission::Load now = load();
   now.max_queued = queued_.LimitFor(caller->queued, 1, callers().several());

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/base/errors.h"
+#include "kernels/base/rounding.h"
 #include "kernels/descriptor/validate.h"
 #include "kernels/operators/operator_list.h"
 
@@ -14,8 +15,6 @@ namespace {
 
 // How much is on its way to or from the adapter's own memory at a time.
 constexpr uint64_t kPieceBytes = uint64_t{64} << 20;
-
-uint64_t RoundedUp(uint64_t bytes) { return (bytes + 3) / 4 * 4; }
 
 // Of `bytes` bytes, a multiple of 4.
 absl::StatusOr<std::shared_ptr<const CompiledProgram>> CompileCopy(Device& device, uint64_t bytes) {
@@ -34,8 +33,8 @@ absl::Status InPieces(Device& device, uint64_t bytes, Residency residency, Copy 
   for (uint64_t offset = 0; offset < bytes; offset += kPieceBytes) {
     const uint64_t size = std::min(bytes - offset, kPieceBytes);
     if (host == nullptr || size < kPieceBytes) {
-      ASSIGN_OR_RETURN(program, CompileCopy(device, RoundedUp(size)));
-      ASSIGN_OR_RETURN(host, device.Allocate(RoundedUp(size), residency));
+      ASSIGN_OR_RETURN(program, CompileCopy(device, RoundUp(size, 4)));
+      ASSIGN_OR_RETURN(host, device.Allocate(RoundUp(size, 4), residency));
     }
     RETURN_IF_ERROR(copy(offset, size, program, host));
   }
@@ -121,7 +120,7 @@ absl::Status WriteBuffer(Device& device, const std::shared_ptr<Buffer>& buffer, 
       device, bytes, Residency::kUpload,
       [&](uint64_t offset, uint64_t size, const auto& program, const auto& host) -> absl::Status {
         RETURN_IF_ERROR(contents(offset, host->bytes().first(static_cast<size_t>(size))));
-        const Range to(buffer, offset, RoundedUp(size));
+        const Range to(buffer, offset, RoundUp(size, 4));
         return device.RunAndWait(program, {.inputs = {host}, .outputs = {to}}).status();
       });
 }
@@ -135,7 +134,7 @@ absl::Status ReadBuffer(Device& device, const std::shared_ptr<Buffer>& buffer,
   return InPieces(
       device, to.size(), Residency::kReadback,
       [&](uint64_t offset, uint64_t size, const auto& program, const auto& host) -> absl::Status {
-        const Range from(buffer, offset, RoundedUp(size));
+        const Range from(buffer, offset, RoundUp(size, 4));
         RETURN_IF_ERROR(device.RunAndWait(program, {.inputs = {from}, .outputs = {host}}).status());
         std::copy_n(host->bytes().begin(), size, to.begin() + static_cast<size_t>(offset));
         return absl::OkStatus();

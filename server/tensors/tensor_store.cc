@@ -284,17 +284,18 @@ absl::StatusOr<TensorStore::Written> TensorStore::Put(Writing& writing) {
   return WrittenOf(*entry.state);
 }
 
+std::shared_ptr<absl::Mutex> TensorStore::WritersOf(const Key& key) const {
+  const absl::MutexLock lock(&mutex_);
+  const auto found = entries_.find(key);
+  return found == entries_.end() ? nullptr : found->second.writers;
+}
+
 absl::StatusOr<TensorStore::Written> TensorStore::Change(Writing& writing,
                                                          absl::Span<const std::byte> rows) {
   const ResidentWrite& write = writing.write_;
   const Key key = {.owner = write.owner, .name = write.name};
-  std::shared_ptr<absl::Mutex> writers;
-  {
-    const absl::MutexLock lock(&mutex_);
-    const auto found = entries_.find(key);
-    if (found == entries_.end()) return NoSuchTensor(write.name);
-    writers = found->second.writers;
-  }
+  const std::shared_ptr<absl::Mutex> writers = WritersOf(key);
+  if (writers == nullptr) return NoSuchTensor(write.name);
   const absl::MutexLock one_writer(writers.get());
   std::shared_ptr<const ResidentTensor> old;
   ResidentTensor state;
@@ -443,13 +444,8 @@ TensorStore::PutBackReport TensorStore::PutBack() {
 }
 
 absl::StatusOr<uint64_t> TensorStore::PutBackOne(const Key& key) {
-  std::shared_ptr<absl::Mutex> writers;
-  {
-    const absl::MutexLock lock(&mutex_);
-    const auto found = entries_.find(key);
-    if (found == entries_.end()) return 0;
-    writers = found->second.writers;
-  }
+  const std::shared_ptr<absl::Mutex> writers = WritersOf(key);
+  if (writers == nullptr) return 0;
   const absl::MutexLock one_writer(writers.get());
   std::shared_ptr<const ResidentTensor> old;
   TensorContents contents;

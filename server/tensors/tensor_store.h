@@ -152,6 +152,8 @@ class TensorStore {
     uint64_t capacity_rows = 0;
   };
   static Written WrittenOf(const ResidentTensor& state);
+  // The lock of those who write to the tensor; null if there is none of that name.
+  std::shared_ptr<absl::Mutex> WritersOf(const Key& key) const ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<Written> Put(Writing& writing) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<Written> Change(Writing& writing, absl::Span<const std::byte> rows)
       ABSL_LOCKS_EXCLUDED(mutex_);

@@ -13,7 +13,6 @@
 
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
-#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "kernels/cpu/device/cpu_device.h"
 #include "kernels/descriptor/validate.h"
@@ -131,14 +130,7 @@ Call OurCall(Device& device, const OperatorDesc& desc,
   bindings.outputs.push_back(
       device.Allocate(RequiredBytes(*desc.outputs[0]), Residency::kReadback).value());
   return [&device, compiled, bindings] {
-    absl::Notification done;
-    double microseconds = 0;
-    device.Run(compiled, bindings, {}, [&](absl::StatusOr<RunStatistics> statistics) {
-      microseconds = absl::ToDoubleMicroseconds(statistics.value().executed);
-      done.Notify();
-    });
-    done.WaitForNotification();
-    return microseconds;
+    return absl::ToDoubleMicroseconds(device.RunAndWait(compiled, bindings).value().executed);
   };
 }
 

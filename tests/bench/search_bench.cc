@@ -14,7 +14,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "kernels/cpu/device/cpu_device.h"
 #include "kernels/descriptor/validate.h"
@@ -60,14 +59,8 @@ class Bench {
       bindings.outputs.push_back(
           device.Allocate(RequiredBytes(*output), Residency::kReadback).value());
     }
-    absl::Notification done;
-    double microseconds = 0;
-    device.Run(compiled, bindings, {}, [&](absl::StatusOr<RunStatistics> statistics) {
-      microseconds = absl::ToDoubleMicroseconds(statistics.value().executed);
-      done.Notify();
-    });
-    done.WaitForNotification();
-    std::cout << "{\"microseconds\": " << microseconds
+    const RunStatistics run = device.RunAndWait(compiled, bindings).value();
+    std::cout << "{\"microseconds\": " << absl::ToDoubleMicroseconds(run.executed)
               << ", \"scratch\": " << compiled->cost().scratch_bytes << ", \"indices\": [";
     const auto* const indices =
         reinterpret_cast<const uint32_t*>(bindings.outputs[1].bytes().data());

@@ -9,6 +9,7 @@
 #include "kernels/base/rounding.h"
 #include "kernels/descriptor/validate.h"
 #include "kernels/operators/operator_list.h"
+#include "kernels/program/placement.h"
 
 namespace opmill {
 namespace {
@@ -25,13 +26,14 @@ absl::StatusOr<std::shared_ptr<const CompiledProgram>> CompileCopy(Device& devic
   return device.Compile(valid);
 }
 
-// Calls `copy` with each piece, its program, and a buffer of the host for it.
+// Calls `copy` with each piece from `begin` to `end`, its program, and a buffer of the host for it.
 template <typename Copy>
-absl::Status InPieces(Device& device, uint64_t bytes, Residency residency, Copy copy) {
+absl::Status InPieces(Device& device, uint64_t begin, uint64_t end, Residency residency,
+                      Copy copy) {
   std::shared_ptr<const CompiledProgram> program;
   std::shared_ptr<Buffer> host;
-  for (uint64_t offset = 0; offset < bytes; offset += kPieceBytes) {
-    const uint64_t size = std::min(bytes - offset, kPieceBytes);
+  for (uint64_t offset = begin; offset < end; offset += kPieceBytes) {
+    const uint64_t size = std::min(end - offset, kPieceBytes);
     if (host == nullptr || size < kPieceBytes) {
       ASSIGN_OR_RETURN(program, CompileCopy(device, RoundUp(size, 4)));
       ASSIGN_OR_RETURN(host, device.Allocate(RoundUp(size, 4), residency));
@@ -39,6 +41,44 @@ absl::Status InPieces(Device& device, uint64_t bytes, Residency residency, Copy 
     RETURN_IF_ERROR(copy(offset, size, program, host));
   }
   return absl::OkStatus();
+}
+
+// To memory to which the host has no access.
+absl::Status Upload(Device& device, const std::shared_ptr<Buffer>& buffer, uint64_t begin,
+                    uint64_t end, const TensorContents& contents) {
+  return InPieces(
+      device, begin, end, Residency::kUpload,
+      [&](uint64_t offset, uint64_t size, const auto& program, const auto& host) -> absl::Status {
+        RETURN_IF_ERROR(contents(offset, host->bytes().first(static_cast<size_t>(size))));
+        const Range to(buffer, offset, RoundUp(size, 4));
+        return device.RunAndWait(program, {.inputs = {host}, .outputs = {to}}).status();
+      });
+}
+
+// To memory to which the host has no access. A run writes whole blocks, so those at both ends are
+// read first.
+absl::Status UploadWithin(Device& device, const std::shared_ptr<Buffer>& buffer, uint64_t offset,
+                          absl::Span<const std::byte> bytes) {
+  constexpr uint64_t kBlock = kPlacementAlignment;
+  const uint64_t begin = offset / kBlock * kBlock;
+  const uint64_t end = std::min(RoundUp(offset + bytes.size(), kBlock), buffer->size_bytes());
+  const uint64_t last_block = (end - 1) / kBlock * kBlock;
+  return Upload(device, buffer, begin, end,
+                [&](uint64_t at, absl::Span<std::byte> to) -> absl::Status {
+                  const uint64_t to_end = at + to.size();
+                  if (at == begin) {
+                    RETURN_IF_ERROR(ReadBuffer(device, buffer, at, to.subspan(0, kBlock)));
+                  }
+                  if (to_end == end) {
+                    const auto block = static_cast<size_t>(last_block - at);
+                    RETURN_IF_ERROR(ReadBuffer(device, buffer, last_block, to.subspan(block)));
+                  }
+                  const uint64_t first = std::max(at, offset);
+                  const uint64_t rest = std::min(to_end, offset + bytes.size()) - first;
+                  std::copy_n(bytes.begin() + static_cast<size_t>(first - offset), rest,
+                              to.begin() + static_cast<size_t>(first - at));
+                  return absl::OkStatus();
+                });
 }
 
 }  // namespace
@@ -106,9 +146,28 @@ absl::StatusOr<std::shared_ptr<HostCopy>> HostCopy::Create(uint64_t bytes,
   return std::shared_ptr<HostCopy>(new HostCopy(std::move(memory), size, std::move(share)));
 }
 
-void ResidentMemory::Write(size_t offset, absl::Span<const std::byte> rows) const {
-  std::copy(rows.begin(), rows.end(), buffer->bytes().begin() + offset);
+absl::Status ResidentMemory::Write(Device& device, size_t offset,
+                                   absl::Span<const std::byte> rows) const {
+  if (const absl::Span<std::byte> to = buffer->bytes(); !to.empty()) {
+    std::copy(rows.begin(), rows.end(), to.begin() + offset);
+  } else {
+    RETURN_IF_ERROR(UploadWithin(device, buffer, offset, rows));
+  }
   if (copy != nullptr) std::copy(rows.begin(), rows.end(), copy->bytes().begin() + offset);
+  return absl::OkStatus();
+}
+
+absl::Status ResidentMemory::CopyFrom(Device& device, const ResidentMemory& from,
+                                      uint64_t bytes) const {
+  const auto size = static_cast<size_t>(bytes);
+  if (const absl::Span<const std::byte> host = from.buffer->bytes(); !host.empty()) {
+    return Write(device, 0, host.first(size));
+  }
+  ASSIGN_OR_RETURN(const auto program, CompileCopy(device, RoundUp(bytes, 4)));
+  RETURN_IF_ERROR(
+      device.RunAndWait(program, {.inputs = {from.buffer}, .outputs = {buffer}}).status());
+  if (copy != nullptr) std::copy_n(from.copy->bytes().begin(), size, copy->bytes().begin());
+  return absl::OkStatus();
 }
 
 absl::Status WriteBuffer(Device& device, const std::shared_ptr<Buffer>& buffer, uint64_t bytes,
@@ -116,27 +175,21 @@ absl::Status WriteBuffer(Device& device, const std::shared_ptr<Buffer>& buffer, 
   if (const absl::Span<std::byte> to = buffer->bytes(); !to.empty()) {
     return contents(0, to.first(static_cast<size_t>(bytes)));
   }
-  return InPieces(
-      device, bytes, Residency::kUpload,
-      [&](uint64_t offset, uint64_t size, const auto& program, const auto& host) -> absl::Status {
-        RETURN_IF_ERROR(contents(offset, host->bytes().first(static_cast<size_t>(size))));
-        const Range to(buffer, offset, RoundUp(size, 4));
-        return device.RunAndWait(program, {.inputs = {host}, .outputs = {to}}).status();
-      });
+  return Upload(device, buffer, 0, bytes, contents);
 }
 
-absl::Status ReadBuffer(Device& device, const std::shared_ptr<Buffer>& buffer,
+absl::Status ReadBuffer(Device& device, const std::shared_ptr<Buffer>& buffer, uint64_t offset,
                         absl::Span<std::byte> to) {
   if (const absl::Span<const std::byte> from = buffer->bytes(); !from.empty()) {
-    std::copy_n(from.begin(), to.size(), to.begin());
+    std::copy_n(from.begin() + static_cast<size_t>(offset), to.size(), to.begin());
     return absl::OkStatus();
   }
   return InPieces(
-      device, to.size(), Residency::kReadback,
-      [&](uint64_t offset, uint64_t size, const auto& program, const auto& host) -> absl::Status {
-        const Range from(buffer, offset, RoundUp(size, 4));
+      device, offset, offset + to.size(), Residency::kReadback,
+      [&](uint64_t at, uint64_t size, const auto& program, const auto& host) -> absl::Status {
+        const Range from(buffer, at, RoundUp(size, 4));
         RETURN_IF_ERROR(device.RunAndWait(program, {.inputs = {from}, .outputs = {host}}).status());
-        std::copy_n(host->bytes().begin(), size, to.begin() + static_cast<size_t>(offset));
+        std::copy_n(host->bytes().begin(), size, to.begin() + static_cast<size_t>(at - offset));
         return absl::OkStatus();
       });
 }

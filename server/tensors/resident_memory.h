@@ -74,19 +74,23 @@ class HostCopy {
 // Of all states of a tensor. Appended rows are written where no state has rows yet, and other bytes
 // only while there is one state, which no run reads.
 struct ResidentMemory {
-  // `rows` from `offset` on, in buffer and copy. The host has access to the buffer.
-  void Write(size_t offset, absl::Span<const std::byte> rows) const;
+  // `rows` from `offset` on, in buffer and copy. In an adapter's own memory, blocks at both ends
+  // are written again with the bytes that they have; runs may read them meanwhile.
+  absl::Status Write(Device& device, size_t offset, absl::Span<const std::byte> rows) const;
+  // The first bytes of `from`, which has a copy if this has one.
+  absl::Status CopyFrom(Device& device, const ResidentMemory& from, uint64_t bytes) const;
 
   ResidentBytes::Share share;      // of the buffer
   std::shared_ptr<Buffer> buffer;  // null: lost with the device
   std::shared_ptr<HostCopy> copy;  // with the same bytes; null: none is kept
 };
 
-// Copies between the host and the first bytes of a device buffer, also one in the adapter's own
-// memory. Block until the copy is there.
+// Copies between the host and a device buffer, also one in the adapter's own memory. WriteBuffer
+// begins with the first byte, ReadBuffer at a multiple of kPlacementAlignment. Block until the copy
+// is there.
 absl::Status WriteBuffer(Device& device, const std::shared_ptr<Buffer>& buffer, uint64_t bytes,
                          const TensorContents& contents);
-absl::Status ReadBuffer(Device& device, const std::shared_ptr<Buffer>& buffer,
+absl::Status ReadBuffer(Device& device, const std::shared_ptr<Buffer>& buffer, uint64_t offset,
                         absl::Span<std::byte> to);
 
 }  // namespace opmill

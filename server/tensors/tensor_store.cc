@@ -207,12 +207,6 @@ absl::Status TensorStore::Check(const ResidentWrite& write, const TensorDesc& ou
                                                   " rows end past the ", rows,
                                                   " rows of the tensor \"", write.name, "\"."));
   }
-  if (state.memory->buffer->bytes().empty()) {
-    return WithField(absl::UnimplementedError(
-                         "Rows cannot be written to a tensor in the adapter's own memory; put the "
-                         "whole tensor again."),
-                     "kind");
-  }
   return absl::OkStatus();
 }
 
@@ -261,7 +255,7 @@ absl::StatusOr<TensorStore::Written> TensorStore::Put(Writing& writing) {
   const ResidentWrite& write = writing.write_;
   if (const auto& copy = writing.memory_->copy; copy != nullptr) {
     RETURN_IF_ERROR(
-        ReadBuffer(device_, writing.memory_->buffer,
+        ReadBuffer(device_, writing.memory_->buffer, 0,
                    copy->bytes().first(static_cast<size_t>(SpannedBytes(writing.output_)))));
   }
   Entry old;  // released without the lock
@@ -310,8 +304,9 @@ absl::StatusOr<TensorStore::Written> TensorStore::Change(Writing& writing,
         write.kind == ResidentWrite::Kind::kAppend ? RowsOf(state.tensor) : write.first_row;
     place = static_cast<size_t>(row * (rows.size() / RowsOf(writing.output_)));
     const bool is_unread = found->second.state.use_count() == 1 && state.memory.use_count() == 2;
-    if (write.kind == ResidentWrite::Kind::kWrite && is_unread && rows.size() <= kShortCopyBytes) {
-      state.memory->Write(place, rows);
+    const bool is_short = rows.size() <= kShortCopyBytes && !state.memory->buffer->bytes().empty();
+    if (write.kind == ResidentWrite::Kind::kWrite && is_unread && is_short) {
+      RETURN_IF_ERROR(state.memory->Write(device_, place, rows));
       state.generation = next_generation_++;
       found->second.used = SteadyNow();
       found->second.state = std::make_shared<const ResidentTensor>(state);
@@ -322,11 +317,10 @@ absl::StatusOr<TensorStore::Written> TensorStore::Change(Writing& writing,
   if (write.kind == ResidentWrite::Kind::kAppend) {
     state.tensor = WithRows(state.tensor, RowsOf(state.tensor) + RowsOf(writing.output_));
   } else {
-    const absl::Span<const std::byte> from = old->memory->buffer->bytes();
-    ASSIGN_OR_RETURN(state.memory, Allocate(key, from.size()));
-    state.memory->Write(0, from.first(static_cast<size_t>(SpannedBytes(old->tensor))));
+    ASSIGN_OR_RETURN(state.memory, Allocate(key, old->memory->buffer->size_bytes()));
+    RETURN_IF_ERROR(state.memory->CopyFrom(device_, *old->memory, SpannedBytes(old->tensor)));
   }
-  state.memory->Write(place, rows);
+  RETURN_IF_ERROR(state.memory->Write(device_, place, rows));
   const absl::MutexLock lock(&mutex_);
   const auto found = entries_.find(key);
   if (found == entries_.end() || found->second.state != old || found->second.is_lost) {

@@ -8,7 +8,6 @@ import tempfile
 import threading
 import time
 import unittest
-from unittest import mock
 
 import dask
 import dask.array as da
@@ -184,20 +183,6 @@ class Changes(Served):
                     allowed[gone] = False
                 self.assertEqual((len(index), index.rows), (allowed.sum(), len(vectors)))
                 self.check(index, queries, vectors, 7, allowed=allowed)
-
-    def test_where_tensors_are_only_put(self):
-        """As on an adapter with its own memory."""
-        vectors = numbers(6, 4)
-        refuse = opmill.Unimplemented("Rows cannot be written.")
-        with opmill.Index(self.c, vectors[:3], capacity=4) as index, \
-                mock.patch("opmill._tensor_methods.Tensors.append", side_effect=refuse), \
-                mock.patch("opmill._tensor_methods.Tensors.write", side_effect=refuse):
-            index.remove(1)
-            index.add(vectors[3])
-            index.remove([2, 3])
-            index.add(vectors[4:])
-            self.check(index, numbers(2, 4), vectors, 5, allowed=np.isin(np.arange(6), [0, 4, 5]))
-            self.assertEqual(self.c.tensors.find(index.name).capacity, 8)
 
     def test_an_empty_one(self):
         with opmill.Index(self.c, np.empty((0, 3), np.float32), capacity=10) as index:

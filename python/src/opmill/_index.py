@@ -19,7 +19,7 @@ from ._element_types import convert, may_cast, type_name
 from ._named_operators import METRIC_ALIASES, Metric, named_call
 from ._resident import ResidentTensor, Write
 from ._tensors import array_of
-from .errors import InvalidArgument, NotFound, Unimplemented
+from .errors import InvalidArgument, NotFound
 
 Array = NDArray[Any]
 T = TypeVar("T")
@@ -139,12 +139,8 @@ class IndexSteps:
             state = yield from self._grown(state, max(wanted, 2 * state.vectors.capacity))
             self._state = state
         vectors = typing.cast(ResidentTensor, state.vectors)
-        try:
-            vectors = yield self._client.tensors.append(self.name, array,
-                                                        if_generation=vectors.generation)
-        except Unimplemented:  # in an adapter's own memory, tensors are only put
-            vectors = yield self._client.join([vectors, array], 0, keep=Write(
-                self.name, "put", 0, vectors.capacity, if_generation=vectors.generation))
+        vectors = yield self._client.tensors.append(self.name, array,
+                                                    if_generation=vectors.generation)
         self._state = replace(state, rows=wanted, vectors=vectors)
         return ids
 
@@ -175,14 +171,11 @@ class IndexSteps:
         count = int(alive[gone].sum())
         alive[gone] = False
         mask, first = state.mask, int(gone[0])
-        if mask is not None:
-            try:
-                mask = yield self._client.tensors.write(
-                    self._mask_name, first, alive[first:gone[-1] + 1].view(np.uint8))
-            except Unimplemented:
-                mask = None
         if mask is None:
             mask = yield self._client.tensors.put(self._mask_name, alive.view(np.uint8))
+        else:
+            mask = yield self._client.tensors.write(
+                self._mask_name, first, alive[first:gone[-1] + 1].view(np.uint8))
         self._state = replace(state, alive=alive, mask=mask)
         return count
 

@@ -42,15 +42,15 @@ uint64_t ChunkOf(const SearchDesc& desc, uint64_t elements) {
 }
 
 // A value as a node reads it.
-struct Operand {
+struct Part {
   ProgramView view;
   TensorDesc tensor;
 };
 
 // A chunk's nearest vectors, in order.
 struct List {
-  Operand keys;  // [Q, length]
-  Operand indices;
+  Part keys;  // [Q, length]
+  Part indices;
 };
 
 // Keys are numbers of which the smallest comes first: distances, or negative products. NaN, or of
@@ -72,8 +72,8 @@ class SearchLowering {
 
   Program Run() {
     const uint32_t vectors = desc_.vectors.sizes[0];
-    const Operand queries = InFloat32({0, desc_.queries});
-    const Operand query_norms = NormsOf({0, desc_.queries}, queries);
+    const Part queries = InFloat32({0, desc_.queries});
+    const Part query_norms = NormsOf({0, desc_.queries}, queries);
     std::vector<List> lists;
     for (uint32_t first = 0; first < vectors; first += chunk_) {
       lists.push_back(SearchChunk(queries, query_norms, first, std::min(chunk_, vectors - first)));
@@ -95,29 +95,28 @@ class SearchLowering {
     program_.values.push_back({kind, tensor});
     return static_cast<uint32_t>(program_.values.size() - 1);
   }
-  Operand NewOperand(DataType type, std::vector<uint32_t> sizes) {
+  Part NewPart(DataType type, std::vector<uint32_t> sizes) {
     const TensorDesc tensor = {type, std::move(sizes), {}};
     return {NewValue(ValueKind::kIntermediate, tensor), tensor};
   }
 
   // Adds a node with packed outputs of its own.
-  Operand Add(OperatorDesc desc, const std::vector<Operand>& inputs) {
+  Part Add(OperatorDesc desc, const std::vector<Part>& inputs) {
     const TensorDesc& output = *desc.outputs[0];
-    const Operand result = NewOperand(output.data_type, output.sizes);
+    const Part result = NewPart(output.data_type, output.sizes);
     Add(std::move(desc), inputs, {result.view.value});
     return result;
   }
-  void Add(OperatorDesc desc, const std::vector<Operand>& inputs, std::vector<uint32_t> outputs) {
+  void Add(OperatorDesc desc, const std::vector<Part>& inputs, std::vector<uint32_t> outputs) {
     std::vector<ProgramView> views;
-    for (const Operand& input : inputs) views.push_back(input.view);
+    for (const Part& input : inputs) views.push_back(input.view);
     program_.nodes.push_back({std::move(desc), std::move(views), std::move(outputs)});
   }
 
   // A chain whose inputs are broadcast to the sizes of `to`.
-  void AddChain(const std::vector<Operand>& inputs, std::vector<ChainStep> steps,
-                const Operand& to) {
+  void AddChain(const std::vector<Part>& inputs, std::vector<ChainStep> steps, const Part& to) {
     Chain chain = {.output = to.tensor, .steps = std::move(steps)};
-    for (const Operand& input : inputs) {
+    for (const Part& input : inputs) {
       TensorDesc& tensor = chain.inputs.emplace_back(input.tensor);
       tensor.strides = EffectiveStrides(tensor);
       for (size_t d = 0; d < tensor.sizes.size(); ++d) {
@@ -128,9 +127,9 @@ class SearchLowering {
     // A chain of valid steps within the limits.
     Add(DescribeChain(chain).value(), inputs, {to.view.value});
   }
-  Operand Map(DataType type, const std::vector<uint32_t>& sizes, const std::vector<Operand>& inputs,
-              std::vector<ChainStep> steps) {
-    const Operand result = NewOperand(type, sizes);
+  Part Map(DataType type, const std::vector<uint32_t>& sizes, const std::vector<Part>& inputs,
+           std::vector<ChainStep> steps) {
+    const Part result = NewPart(type, sizes);
     AddChain(inputs, std::move(steps), result);
     return result;
   }
@@ -142,23 +141,23 @@ class SearchLowering {
     return {kClip, type, {operand}, {bits, bits}};
   }
 
-  Operand InFloat32(const Operand& rows) {
+  Part InFloat32(const Part& rows) {
     if (rows.tensor.data_type == kFloat32) return rows;
     return Map(kFloat32, rows.tensor.sizes, {rows}, {{kCast, kFloat32, {0}, {}}});
   }
 
   // Of each row what its scores need: the sum of squares for L2, the inverse of its root for
   // COSINE; [rows, 1]. `rows` has the operator's type.
-  Operand NormsOf(const Operand& rows, const Operand& in_float32) {
+  Part NormsOf(const Part& rows, const Part& in_float32) {
     if (desc_.metric == SearchMetric::kInnerProduct) return {0, {}};
     const std::vector<uint32_t> sizes = {rows.tensor.sizes[0], 1};
-    const Operand elements =
+    const Part elements =
         is_exact_ ? Map(kInt32, rows.tensor.sizes, {rows}, {{kCast, kInt32, {0}, {}}}) : in_float32;
-    Operand squares = Add(ReduceDesc{ReduceFunction::kSumSquare,
-                                     elements.tensor,
-                                     TensorDesc{elements.tensor.data_type, sizes, {}},
-                                     {1}},
-                          {elements});
+    Part squares = Add(ReduceDesc{ReduceFunction::kSumSquare,
+                                  elements.tensor,
+                                  TensorDesc{elements.tensor.data_type, sizes, {}},
+                                  {1}},
+                       {elements});
     if (desc_.metric == SearchMetric::kL2) return squares;
     // 0 for a row of zeros.
     return Map(kFloat32, sizes, {squares},
@@ -170,27 +169,27 @@ class SearchLowering {
   }
 
   // The products of all queries with vectors, exact for INT8.
-  Operand ProductsOf(const Operand& queries, const Operand& vectors) {
+  Part ProductsOf(const Part& queries, const Part& vectors) {
     const uint32_t dims = desc_.queries.sizes[1];
     const uint32_t count = vectors.tensor.sizes[0];
     const uint32_t step = is_exact_ ? kExactProducts : dims;
-    std::optional<Operand> sum;
+    std::optional<Part> sum;
     for (uint32_t first = 0; first < dims; first += step) {
-      const auto cut = [&](Operand rows) {
+      const auto cut = [&](Part rows) {
         rows.tensor.strides = EffectiveStrides(rows.tensor);
         rows.view.first_element += uint64_t{first} * rows.tensor.strides[1];
         rows.tensor.sizes[1] = std::min(step, dims - first);
         return rows;
       };
-      const Operand a = cut(queries);
-      const Operand b = cut(vectors);
-      const Operand products = Add(GemmDesc{.a = a.tensor,
-                                            .b = b.tensor,
-                                            .output = TensorDesc{kFloat32, {queries_, count}, {}},
-                                            .trans_b = MatrixTransform::kTranspose},
-                                   {a, b});
+      const Part a = cut(queries);
+      const Part b = cut(vectors);
+      const Part products = Add(GemmDesc{.a = a.tensor,
+                                         .b = b.tensor,
+                                         .output = TensorDesc{kFloat32, {queries_, count}, {}},
+                                         .trans_b = MatrixTransform::kTranspose},
+                                {a, b});
       if (!is_exact_) return products;
-      std::vector<Operand> inputs = {products};
+      std::vector<Part> inputs = {products};
       std::vector<ChainStep> steps = {{kCast, kInt32, {0}, {}}};
       if (sum.has_value()) {
         inputs.push_back(*sum);
@@ -201,15 +200,14 @@ class SearchLowering {
     return *sum;
   }
 
-  List SearchChunk(const Operand& queries, const Operand& query_norms, uint32_t first,
-                   uint32_t count) {
-    Operand rows = {1, desc_.vectors};
+  List SearchChunk(const Part& queries, const Part& query_norms, uint32_t first, uint32_t count) {
+    Part rows = {1, desc_.vectors};
     rows.tensor.strides = EffectiveStrides(rows.tensor);
     rows.view.first_element = uint64_t{first} * rows.tensor.strides[0];
     rows.tensor.sizes[0] = count;
     if (IsPacked(rows.tensor)) rows.tensor.strides.clear();
-    const Operand vectors = InFloat32(rows);
-    const Operand keys =
+    const Part vectors = InFloat32(rows);
+    const Part keys =
         KeysOf(ProductsOf(queries, vectors), query_norms, NormsOf(rows, vectors), first, count);
     List best = Best(keys, std::min(desc_.k, count));
     if (first > 0) {
@@ -219,10 +217,10 @@ class SearchLowering {
     return best;
   }
 
-  Operand KeysOf(const Operand& products, const Operand& query_norms, Operand vector_norms,
-                 uint32_t first, uint32_t count) {
+  Part KeysOf(const Part& products, const Part& query_norms, Part vector_norms, uint32_t first,
+              uint32_t count) {
     const DataType type = products.tensor.data_type;
-    std::vector<Operand> inputs = {products};
+    std::vector<Part> inputs = {products};
     if (desc_.metric != SearchMetric::kInnerProduct) {
       vector_norms.tensor.sizes = {1, count};
       vector_norms.tensor.strides.clear();
@@ -230,7 +228,7 @@ class SearchLowering {
       inputs.push_back(vector_norms);
     }
     if (desc_.mask.has_value()) {
-      Operand& mask = inputs.emplace_back(Operand{2, *desc_.mask});
+      Part& mask = inputs.emplace_back(Part{2, *desc_.mask});
       mask.tensor.strides = EffectiveStrides(mask.tensor);
       mask.view.first_element = uint64_t{first} * mask.tensor.strides[1];
       mask.tensor.sizes[1] = count;
@@ -272,9 +270,9 @@ class SearchLowering {
 
   // The first k of each query's keys, with their places. Equal keys stay in their order, and NaN is
   // last.
-  List Best(const Operand& keys, uint32_t k) {
+  List Best(const Part& keys, uint32_t k) {
     const std::vector<uint32_t> sizes = {queries_, k};
-    const List best = {NewOperand(keys.tensor.data_type, sizes), NewOperand(kUint32, sizes)};
+    const List best = {NewPart(keys.tensor.data_type, sizes), NewPart(kUint32, sizes)};
     Add(TopKDesc{.input = keys.tensor,
                  .output_values = best.keys.tensor,
                  .output_indices = best.indices.tensor,
@@ -285,10 +283,10 @@ class SearchLowering {
     return best;
   }
 
-  Operand JoinAlong(const std::vector<Operand>& parts) {
+  Part JoinAlong(const std::vector<Part>& parts) {
     OperatorDesc desc = {.schema = &kJoinSchema, .attributes = {uint32_t{1}}};
     uint32_t length = 0;
-    for (const Operand& part : parts) {
+    for (const Part& part : parts) {
       desc.inputs.push_back(part.tensor);
       length += part.tensor.sizes[1];
     }
@@ -298,15 +296,15 @@ class SearchLowering {
 
   // The best of lists of consecutive chunks.
   List Join(absl::Span<const List> lists) {
-    std::vector<Operand> keys;
-    std::vector<Operand> indices;
+    std::vector<Part> keys;
+    std::vector<Part> indices;
     for (const List& list : lists) {
       keys.push_back(list.keys);
       indices.push_back(list.indices);
     }
-    const Operand all = JoinAlong(keys);
+    const Part all = JoinAlong(keys);
     List best = Best(all, std::min(desc_.k, all.tensor.sizes[1]));
-    const Operand all_indices = JoinAlong(indices);
+    const Part all_indices = JoinAlong(indices);
     best.indices = Add({.schema = &kGatherElementsSchema,
                         .inputs = {all_indices.tensor, best.indices.tensor},
                         .outputs = {best.indices.tensor},
@@ -322,7 +320,7 @@ class SearchLowering {
         is_exact_ ? std::vector<ChainStep>{Constant(kInt32, 0, NoKey()),
                                            {kLogicalEquals, kUint8, {0, 1}, {}}}
                   : std::vector<ChainStep>{{kIsNan, kUint8, {0}, {}}};
-    const Operand empty = Map(kUint8, best.keys.tensor.sizes, {best.keys}, is_empty);
+    const Part empty = Map(kUint8, best.keys.tensor.sizes, {best.keys}, is_empty);
     AddChain({best.indices, empty},
              {Constant(kUint32, 0, kNotFound), {kIf, kUint32, {1, 2, 0}, {}}},
              {indices_, *desc_.output_indices});

@@ -16,7 +16,7 @@ set_target_properties(opmill_base PROPERTIES EXPORT_NAME base)
 set_target_properties(opmill_proto PROPERTIES EXPORT_NAME proto)
 target_include_directories(opmill_proto PUBLIC "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
 
-install(TARGETS opmill opmill-server)
+install(TARGETS opmill opmill-server COMPONENT programs)
 install(TARGETS opmill_base opmill_client opmill_proto EXPORT opmill)
 foreach(header array_text client error execution execution_stream mapped_file names npy npy_writer)
   install(FILES "client/${header}.h" DESTINATION "${root}/client")

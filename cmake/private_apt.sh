@@ -6,6 +6,9 @@
 #   private_apt_begin "$work/apt"                     an empty folder
 #   private_apt_source "deb [...] %s unstable main"   %s becomes the mirror
 #   private_apt_fetch download libvkd3d-dev           updates, then runs the verb in $work/files
+#   private_apt_has libvkd3d-dev=2.1                  after an update: is there this version?
+#
+# OPMILL_DEBIAN_MIRROR is another mirror for these scripts alone, such as a snapshot of Debian's archive.
 # shellcheck shell=bash
 
 fail() {
@@ -43,7 +46,7 @@ private_apt_begin() {
   command -v apt-get >/dev/null || fail "needs apt-get, which this system does not have."
   apt_work=$(realpath "$1")
   mkdir -p "$apt_work"/{lists,cache/archives}/partial "$apt_work"/files
-  apt_mirror=$(debian_mirror)
+  apt_mirror=${OPMILL_DEBIAN_MIRROR:-$(debian_mirror)}
   if [[ -z $apt_mirror ]]; then  # the system's lists were cleaned away
     local own=(-o Dir::State::Lists="$apt_work/lists" -o APT::Sandbox::User="$(id -un)")
     apt-get -qq "${own[@]}" update || true
@@ -64,3 +67,5 @@ private_apt_fetch() {
     sleep $((attempt * 5))
   done
 }
+
+private_apt_has() { [[ -n $(private_apt apt-cache show "$1" 2>/dev/null) ]]; }

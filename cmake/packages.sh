@@ -1,5 +1,5 @@
 # Sourced by dev, for its verbs wheel, deb and image: builds what users install, and tries it in clean
-# systems.
+# systems. Also lint's checks of what administrators get.
 # shellcheck shell=bash disable=SC2154  # what dev sets
 
 readonly package_venv=$PWD/build/package-venv package_requirements=python/build_requirements.txt
@@ -68,4 +68,24 @@ check_service() {
     >"$work/exposure" || { cat "$work/exposure" && status=1; }
   rm -r "$work"
   return $status
+}
+
+# manifest_tools: the schemas of Kubernetes' objects, once per content of their list.
+manifest_tools() {
+  install_for npm nodejs npm
+  local folder=$PWD/build/manifest_tools list=cmake/manifest_requirements.json
+  cmp -s "$list" "$folder/stamp" && return
+  rm -rf "$folder"
+  mkdir -p "$folder"
+  cp "$list" "$folder/package.json"
+  npm install --prefix "$folder" --silent --no-audit --no-fund ||
+    fail "npm cannot fetch what $list names."
+  cp "$list" "$folder/stamp"
+}
+
+# check_manifests: a part of lint; needs manifest_tools and kustomize.
+check_manifests() {
+  local folders=("$PWD"/deploy/kubernetes/*/)
+  cp cmake/check_manifests.mjs build/manifest_tools
+  (cd build/manifest_tools && node check_manifests.mjs "$gotools/kustomize" "${folders[@]%/}")
 }

@@ -10,34 +10,16 @@ import unittest
 import urllib.request
 
 import kubernetes_validate
-import yaml
 
 import certificates
+from manifests import render
 from server_process import ROOT, SERVER, ServerProcess, plain_environment
 
-MANIFESTS = ROOT / "deploy" / "kubernetes"
-KUSTOMIZE = str(ROOT / "build" / "gotools" / "kustomize")
-OVERLAYS = ("linux", "linux-gpu", "windows", "windows-gpu")
+OVERLAYS = ("linux", "linux-gpu", "linux-keda", "windows", "windows-gpu")
 # The version that the manifests require: 1.30 introduced the sleep of preStop.
 KUBERNETES = "1.31"
+KINDS = {"Deployment", "Service", "PodDisruptionBudget", "NetworkPolicy"}
 SPARE_SECONDS = 5
-
-
-@functools.cache
-def rendered(folder):
-    done = subprocess.run([KUSTOMIZE, "build", str(MANIFESTS / folder)], capture_output=True,
-                          check=False, text=True)
-    if done.returncode != 0:
-        raise AssertionError(f"{folder}: {done.stderr}")
-    return done.stdout
-
-
-def render(folder):
-    """Returns the objects of an overlay, by kind."""
-    objects = list(yaml.safe_load_all(rendered(folder)))
-    kinds = [each["kind"] for each in objects]
-    assert len(set(kinds)) == len(kinds), kinds
-    return dict(zip(kinds, objects))
 
 
 def seconds(text):
@@ -72,10 +54,12 @@ def health_check(dockerfile):
 class DeployTest(unittest.TestCase):
     @in_each_overlay
     def test_every_object_is_valid(self, objects, _pod, _container):
-        self.assertEqual(set(objects), {"Deployment", "Service", "PodDisruptionBudget",
-                                        "HorizontalPodAutoscaler"})
-        for each in objects.values():
-            kubernetes_validate.validate(each, KUBERNETES, strict=True)
+        (scaler,) = set(objects) - KINDS
+        self.assertIn(scaler, ("HorizontalPodAutoscaler", "ScaledObject"))
+        self.assertLessEqual(KINDS, set(objects))
+        for kind, each in objects.items():
+            if kind != "ScaledObject":  # ./dev lint checks the kinds that are not Kubernetes' own
+                kubernetes_validate.validate(each, KUBERNETES, strict=True)
 
     def test_a_broken_object_is_found(self):
         broken = render("linux")["Deployment"]
@@ -89,17 +73,26 @@ class DeployTest(unittest.TestCase):
         labels = pod["metadata"]["labels"]
         selectors = [objects["Deployment"]["spec"]["selector"]["matchLabels"],
                      objects["Service"]["spec"]["selector"],
+                     objects["NetworkPolicy"]["spec"]["podSelector"]["matchLabels"],
                      objects["PodDisruptionBudget"]["spec"]["selector"]["matchLabels"]]
         for selector in selectors:
             self.assertTrue(selector)
             self.assertLessEqual(selector.items(), labels.items())
-        target = objects["HorizontalPodAutoscaler"]["spec"]["scaleTargetRef"]
-        self.assertEqual(target["name"], objects["Deployment"]["metadata"]["name"])
+        scaler = objects.get("HorizontalPodAutoscaler") or objects["ScaledObject"]
+        self.assertEqual(scaler["spec"]["scaleTargetRef"]["name"],
+                         objects["Deployment"]["metadata"]["name"])
         service = objects["Service"]
         self.assertLessEqual(monitor["spec"]["selector"]["matchLabels"].items(),
                              service["metadata"]["labels"].items())
         self.assertLessEqual({each["port"] for each in monitor["spec"]["endpoints"]},
                              {port["name"] for port in service["spec"]["ports"]})
+
+    @in_each_overlay
+    def test_the_network_policy_opens_the_ports(self, objects, _pod, container):
+        policy = objects["NetworkPolicy"]["spec"]
+        opened = [port["port"] for rule in policy["ingress"] for port in rule["ports"]]
+        self.assertEqual(opened, [port["name"] for port in container["ports"]])
+        self.assertEqual((policy["policyTypes"], policy["egress"]), (["Ingress", "Egress"], []))
 
     @in_each_overlay
     def test_drain_and_grace_agree(self, _objects, pod, container):
@@ -144,9 +137,7 @@ class DeployTest(unittest.TestCase):
 
             for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
                 get(container[probe]["httpGet"]["path"])
-            metrics = get(monitor["spec"]["endpoints"][0]["path"])
-        for metric in objects["HorizontalPodAutoscaler"]["spec"]["metrics"]:
-            self.assertRegex(metrics, rf"(?m)^{metric['pods']['metric']['name']}(\{{.*\}})? ")
+            self.assertIn("opmill_ready 1", get(monitor["spec"]["endpoints"][0]["path"]))
 
     def test_the_image_is_healthy_with_tls_and_tokens(self):
         files = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))

@@ -13,6 +13,9 @@
     serve [FLAG...]          builds and runs the server (--address=127.0.0.1:50051 --device=software ...)
     test [CTEST ARGUMENTS]   builds, then runs every test
     conformance [CTEST ...]  builds, then runs the conformance tests over their full tables
+    wheel FILE...            installs wheels in a new environment of Python, runs the worked examples with the
+                             programs that they bring
+    container                builds the container, waits until it is healthy, runs the worked examples in it
     clean                    removes build/msvc
 
   Environment:
@@ -115,22 +118,47 @@ function Invoke-Tests {
   Invoke-Tool ctest --preset msvc --parallel $env:NUMBER_OF_PROCESSORS @Arguments
 }
 
+# Runs the worked examples with these programs.
 function Invoke-Demo {
-  Invoke-Build -Targets 'opmill-server', 'opmill'
-  $server = Start-Process -PassThru -NoNewWindow -FilePath "$buildFolder\server\opmill-server.exe"
+  param([string] $Program, [string] $Client)
+  $server = Start-Process -PassThru -NoNewWindow -FilePath $Program
   try {
-    $client = "$buildFolder\client\opmill.exe"
     $serves = $false
     for ($i = 0; $i -lt 60 -and -not $serves; ++$i) {
       if ($server.HasExited) { throw "The server ended with $($server.ExitCode)." }
       Start-Sleep -Milliseconds 500
-      & $client health | Out-Null
+      & $Client health | Out-Null
       $serves = $LASTEXITCODE -eq 0
     }
     if (-not $serves) { throw 'The server does not serve after 30 s.' }
-    Invoke-Tool $client demo
+    Invoke-Tool $Client demo
   } finally {
     if (-not $server.HasExited) { Stop-Process -Id $server.Id }
+  }
+}
+
+function Invoke-Wheel {
+  $environment = Join-Path $PSScriptRoot 'build\wheel-venv'
+  if (Test-Path $environment) { Remove-Item -Recurse -Force $environment }
+  Invoke-Tool python -m venv $environment
+  $wheels = $Arguments | ForEach-Object { (Get-ChildItem $_).FullName }
+  Invoke-Tool "$environment\Scripts\python.exe" -m pip install --quiet @wheels
+  Invoke-Demo -Program "$environment\Scripts\opmill-server.exe" -Client "$environment\Scripts\opmill.exe"
+}
+
+function Invoke-Container {
+  Invoke-Tool docker build -m 4GB --tag opmill .
+  Invoke-Tool docker run --detach --name opmill --env OPMILL_INSECURE=true --env OPMILL_DEVICE=software opmill
+  try {
+    for ($i = 0; (docker inspect --format '{{.State.Health.Status}}' opmill) -ne 'healthy'; ++$i) {
+      if ($i -ge 300) { throw 'The container is not healthy after 300 s.' }
+      Start-Sleep 1
+    }
+    Invoke-Tool docker exec opmill C:\opmill\opmill.exe demo --server 127.0.0.1:50051
+    Invoke-Tool docker stop opmill
+  } finally {
+    docker logs opmill
+    docker rm --force opmill
   }
 }
 
@@ -138,7 +166,10 @@ switch ($Verb) {
   'setup' { Invoke-Setup }
   'libraries' { Invoke-Libraries }
   'build' { Invoke-Build -Targets $Arguments }
-  'run' { Invoke-Demo }
+  'run' {
+    Invoke-Build -Targets 'opmill-server', 'opmill'
+    Invoke-Demo -Program "$buildFolder\server\opmill-server.exe" -Client "$buildFolder\client\opmill.exe"
+  }
   'serve' {
     Invoke-Build -Targets 'opmill-server'
     & "$buildFolder\server\opmill-server.exe" @Arguments
@@ -154,6 +185,8 @@ switch ($Verb) {
     $Arguments = @('--label-regex', 'conformance') + $Arguments
     Invoke-Tests
   }
+  'wheel' { Invoke-Wheel }
+  'container' { Invoke-Container }
   'clean' { if (Test-Path $buildFolder) { Remove-Item -Recurse -Force $buildFolder } }
   'help' { Get-Help -Full $PSCommandPath }
   default { throw "dev.ps1: unknown verb '$Verb'; ./dev.ps1 help lists the verbs." }

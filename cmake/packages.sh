@@ -1,6 +1,6 @@
-# Sourced by dev, for its verbs wheel, deb and image: builds what users install, and tries it in clean
+# Sourced by dev, for its verbs wheel, deb, dist and image: builds what users install, and tries it in clean
 # systems. Also lint's checks of what administrators get.
-# shellcheck shell=bash disable=SC2154  # what dev sets
+# shellcheck shell=bash disable=SC2154,SC2119,SC2120  # what dev sets; verbs that dist calls without arguments
 
 readonly package_venv=$PWD/build/package-venv package_requirements=python/build_requirements.txt
 
@@ -34,6 +34,22 @@ deb_verb() {
   rm -rf build/deb/_CPack_Packages
   ls build/deb/*.deb
   [[ $* != --try ]] || { install systemd-container && try_package deb; }
+}
+
+# dist [TAG]: what a release consists of, in build/dist, with checksums.
+dist_verb() {
+  local version
+  version=$(sed -n 's/^project(opmill VERSION \([^ ]*\) .*/\1/p' CMakeLists.txt)
+  [[ $# == 0 || $1 == "v$version" ]] || fail "the tag is '$1', but CMakeLists.txt has version $version."
+  wheel_verb
+  deb_verb
+  windows_verb build opmill opmill-server
+  windows_compiler
+  wheel_verb windows
+  rm -rf build/dist
+  mkdir build/dist
+  cp build/wheels/*.whl build/deb/*.deb build/dist
+  (cd build/dist && sha256sum -- * >SHA256SUMS && cat SHA256SUMS)
 }
 
 # image [--try]: on a base of Debian 12 that debootstrap makes, because no registry is needed then.

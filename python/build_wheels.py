@@ -19,6 +19,10 @@ WINDOWS = ROOT / "build" / "windows"
 EVERYWHERE = {"libc6", "libgcc-s1", "libstdc++6", "zlib1g"}
 # Linked statically, so that ldd does not show them.
 STATIC = {"directx-headers-dev", "libvkd3d-dev"}
+# Those of the programs for Windows, in the packages that have the same sources (cmake/windows/deps.sh).
+OF_WINDOWS = {"directx-headers-dev", "g++-mingw-w64-x86-64-posix", "libabsl-dev", "libfmt-dev",
+              "libgrpc-dev", "libhwy-dev", "libprotobuf-dev", "libre2-dev", "libspdlog-dev",
+              "libssl-dev", "libz-mingw-w64-dev", "mingw-w64-x86-64-dev", "prometheus-cpp-dev"}
 # auditwheel takes this library for one that every Linux has; not even Debian's minimal system has it.
 ALSO_NEEDED = "libatomic.so.1"
 
@@ -101,13 +105,17 @@ def build_windows(folder):
         if not (WINDOWS / name).exists():
             raise SystemExit(f"build/windows/{name} does not exist; ./dev windows build makes it")
         shutil.copy(WINDOWS / name, staged / "programs")
+    copy_licenses(OF_WINDOWS, staged / "licenses")
     hatchling(staged, WHEELS)
 
 
 def main():
-    shutil.rmtree(WHEELS, ignore_errors=True)
+    windows = sys.argv[1:] == ["windows"]
+    for pattern in ("*-win_amd64.whl",) if windows else ("opmill-*.whl", "*-manylinux*.whl"):
+        for wheel in WHEELS.glob(pattern):
+            wheel.unlink()
     with tempfile.TemporaryDirectory(prefix="opmill-wheel-") as text:
-        if sys.argv[1:] == ["windows"]:
+        if windows:
             build_windows(pathlib.Path(text))
         else:
             hatchling(ROOT / "python", WHEELS)

@@ -65,7 +65,7 @@ def main():
             (folder / "example.py").write_text(example.replace("50051", port), encoding="utf-8")
             (folder / "expected").write_text("".join(
                 f"{line}\n" for line in clean_root.printed_by(example)), encoding="utf-8")
-            files = [*folder.iterdir(), *WHEELS.glob("*.whl")]
+            files = [*folder.iterdir(), *WHEELS.glob("opmill-*.whl"), *WHEELS.glob("*-manylinux*.whl")]
             script = SCRIPT.replace("PORT", port).replace("DEVICE", device)
             if clean_root.run(system, files, script) != 0:
                 failed.append(name)

@@ -157,10 +157,6 @@ class Search(Served):
                      opmill.Index, self.c, numbers(5, 3), "dot")
         self.refused(opmill.InvalidArgument, "vectors has the shape (5,); it must have 2 dimensions.",
                      opmill.Index, self.c, numbers(5))
-        both = f"{self.server.address},{self.server.address}"
-        with opmill.connect(both) as c:
-            self.refused(opmill.InvalidArgument, f"The client has the servers {both}, and a tensor lives on "
-                         "one; connect to one of them.", opmill.Index, c, numbers(5, 3))
         with self.assertRaisesRegex(TypeError, "did you mean 'metric'"):
             opmill.Index(self.c, numbers(5, 3), metrik="ip")
 

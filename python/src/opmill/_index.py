@@ -7,9 +7,8 @@ import os
 import threading
 import typing
 import uuid
-from collections.abc import Generator
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar, Union
+from typing import Any, Union
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -18,12 +17,11 @@ from ._arguments import checked
 from ._element_types import convert, may_cast, type_name
 from ._named_operators import METRIC_ALIASES, Metric, named_call
 from ._resident import ResidentTensor, Write
+from ._servers import Steps, run
 from ._tensors import array_of
 from .errors import InvalidArgument, NotFound
 
 Array = NDArray[Any]
-T = TypeVar("T")
-Steps = Generator[Any, Any, T]
 Path = Union[str, "os.PathLike[str]"]
 
 _TYPES = ("float32", "float16", "int8")
@@ -46,26 +44,12 @@ class _State:
     mask: ResidentTensor | None = None
 
 
-def run(steps: Steps[T]) -> T:
-    """For the blocking client, whose calls have ended when the generator yields their results."""
-    result = None
-    while True:
-        try:
-            result = steps.send(result)
-        except StopIteration as end:
-            value: T = end.value
-            return value
-
-
 class IndexSteps:
     """What an index does, in the calls of a client."""
 
     def __init__(self, client: Any, vectors: ArrayLike | ResidentTensor, metric: Metric,
                  dtype: DTypeLike | None, name: str | None, capacity: int | None) -> None:
-        if "," in client._options.target:
-            raise InvalidArgument(f"The client has the servers {client._options.target}, and a tensor "
-                                  "lives on one; connect to one of them.", field="client")
-        self._client = client
+        self._client = client if client._servers is None else client._servers.home(vectors)
         self.metric = metric_of(metric)
         self._state = _State()
         self._is_owned = not isinstance(vectors, ResidentTensor)
@@ -287,8 +271,8 @@ class Index(IndexSteps):
     to which it and queries are converted. `capacity` is the number of rows for which there is room;
     beyond it, `add` has the server copy the vectors.
 
-    Searches may run beside `add` and `remove`, in any thread. A tensor lives on one server, so the
-    client must have one address."""
+    Searches may run beside `add` and `remove`, in any thread. The vectors live on one server: that of
+    the tensor, or the next one in turn if the client has several."""
 
     @checked
     def __init__(self, client: Any, vectors: ArrayLike | ResidentTensor, metric: Metric = "ip",

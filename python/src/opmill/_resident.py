@@ -34,6 +34,12 @@ class ResidentTensor:
     lease_left: timedelta | None = None
     is_lost: bool = False  # with the device: it can only be put again, or deleted
     read_only: bool = False  # a file of the server, which every caller reads
+    server: str = ""  # its address, if the client has several
+
+    @classmethod
+    def at(cls, name: str, server: str) -> ResidentTensor:
+        """Of which only this is known."""
+        return cls(name, np.dtype(np.uint8), (), 0, server=server)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         """Makes it one of the types that NumPy calls array-like."""

@@ -24,7 +24,7 @@ from ._connect_failure import connect_failure
 from ._contract import HEALTH_CHECK, SERVICE, ListModelsRequest, Message, message
 from ._convert import to_dataclass
 from ._execution import Execution, Receiver, Request
-from ._index import Found, IndexSteps, Path, Steps
+from ._index import Found, IndexSteps, Path
 from ._model_files import ModelFile, ModelSource
 from ._models import ModelCall, ModelInfo, ServedModel, info_of_file, infos_of
 from ._models import find as find_model
@@ -33,6 +33,7 @@ from ._operators import Operators, TopK
 from ._progress import reporting
 from ._resident import ResidentTensor
 from ._retry import Attempts
+from ._servers import Steps, servers_of
 from ._tensor_methods import Tensors
 from .errors import NotFound, OpMillError
 
@@ -73,9 +74,17 @@ class Client(Operators[Coroutine[Any, Any, Array], Coroutine[Any, Any, TopK]]):
                          if options.tls else grpc.aio.insecure_channel(uri, arguments))
         self._execute_call = self._channel.unary_stream(f"/{SERVICE}/Execute")
         self._blocking = client.Client(options)  # for large inputs; connects lazily
+        self._servers = servers_of(options, self._of_one_server)
         self._threads = ThreadPoolExecutor(_MAX_UPLOADS, "opmill")
 
+    def _of_one_server(self, options: ConnectOptions) -> Client:
+        one = Client(options)
+        one._blocking._take_limits_of(self._blocking)
+        return one
+
     async def close(self) -> None:
+        for one in self._servers.opened() if self._servers else ():
+            await one.close()
         self._blocking.close()
         await self._channel.close()
         self._threads.shutdown(wait=False)
@@ -142,6 +151,9 @@ class Client(Operators[Coroutine[Any, Any, Array], Coroutine[Any, Any, TopK]]):
 
     async def _ask(self, method: str, request: Any, timeout: float | None,
                    convert: Callable[[Any], _T]) -> _T:
+        if self._servers is not None:
+            answer: _T = await _drive(self._servers.ask(method, request, timeout, convert))
+            return answer
         return convert(await self._unary(method, request, timeout))
 
     async def _run(self, call: Call | ModelCall, options: Options) -> Any:
@@ -162,6 +174,13 @@ class Client(Operators[Coroutine[Any, Any, Array], Coroutine[Any, Any, TopK]]):
         self._blocking._take_limits(info)
 
     async def _execute(self, call: Call | ModelCall, options: Options) -> Execution:
+        if self._servers is not None:
+            execution: Execution = await _drive(
+                self._servers.execute(call, options, self._execute_anywhere))
+            return execution
+        return await self._execute_anywhere(call, options)
+
+    async def _execute_anywhere(self, call: Call | ModelCall, options: Options) -> Execution:
         request = self._blocking._request(call, options)
         timeout = self._timeout(options.get("timeout"))
         if not request.is_small:

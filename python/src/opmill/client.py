@@ -32,6 +32,7 @@ from ._operators import Operators, TopK
 from ._progress import reporting
 from ._resident import ResidentTensor
 from ._retry import Attempts
+from ._servers import run, servers_of
 from ._shared_memory import (LEAST_BYTES, Segment, Segments, Unusable, find_shared,
                              is_possible, unusable)
 from ._tensor_methods import Tensors
@@ -48,7 +49,8 @@ def connect(target: str | Sequence[str], *, tls: Tls | bool | None = None, token
             max_attempts: int = 5, shared_memory: SharedMemory = "auto",
             cast: DTypeLike | None = None) -> Client:
     """`target` is "host:port", or several servers: "10.0.0.1:50051,10.0.0.2:50051", or one name
-    that resolves to several, "dns:///name:port". Calls alternate between several servers.
+    that resolves to several, "dns:///name:port". Calls alternate between several servers. Those that
+    name tensors go to the server that has them, if the addresses are listed.
 
     `token` is sent with every call: a string, or a function that returns the current one. Without
     TLS it is sent to this machine only, unless `insecure`. `timeout` (seconds) is the default of
@@ -85,8 +87,16 @@ class Client(Operators[Array, TopK]):
         self._owner = os.getpid()
         self._finalize = weakref.finalize(self, _close, self._owner, self._channel, self._segments)
         self._output_sizes: dict[bytes, list[int]] = {}  # of operators whose inputs were shared
+        self._servers = servers_of(options, self._of_one_server)
+
+    def _of_one_server(self, options: ConnectOptions) -> Client:
+        client = Client(options)
+        client._take_limits_of(self)
+        return client
 
     def close(self) -> None:
+        for client in self._servers.opened() if self._servers else ():
+            client.close()
         self._finalize()
 
     def __enter__(self) -> Client:
@@ -167,6 +177,10 @@ class Client(Operators[Array, TopK]):
 
     def _ask(self, method: str, request: Any, timeout: float | None,
              convert: Callable[[Any], _T]) -> _T:
+        """About tensors."""
+        if self._servers is not None:
+            answer: _T = run(self._servers.ask(method, request, timeout, convert))
+            return answer
         return convert(self._unary(method, request, timeout))
 
     def _run(self, call: Call | ModelCall, options: Options) -> Any:
@@ -178,6 +192,12 @@ class Client(Operators[Array, TopK]):
                        options.get("priority", 0), call.writes(options.get("keep")))
 
     def _execute(self, call: Call | ModelCall, options: Options) -> Execution:
+        if self._servers is not None:
+            execution: Execution = run(self._servers.execute(call, options, self._execute_anywhere))
+            return execution
+        return self._execute_anywhere(call, options)
+
+    def _execute_anywhere(self, call: Call | ModelCall, options: Options) -> Execution:
         return self._perform(self._request(call, options), options.get("timeout"),
                              options.get("progress"))
 
@@ -277,6 +297,14 @@ class Client(Operators[Array, TopK]):
         self._types = ElementTypes(info.operators, self._options.cast)
         self._shares_memory = (info.shared_memory and self._options.may_share_memory
                                and is_possible())
+
+    def _take_limits_of(self, other: Client) -> None:
+        """Servers of one client have the same."""
+        self._max_message_bytes = other._max_message_bytes
+        self._max_bytes_in_flight = other._max_bytes_in_flight
+        self._device = other._device
+        self._types = other._types
+        self._shares_memory = other._shares_memory
 
     def _unary(self, method: str, request: Any, timeout: float | None,
                max_attempts: int | None = None, file: ModelFile | None = None) -> Any:

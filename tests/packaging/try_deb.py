@@ -25,8 +25,16 @@ grep -q '^CapEff:.0*$' "/proc/$process/status"
 grep -q '^Seccomp:.2$' "/proc/$process/status"
 
 systemctl reload opmill-server
+opmill health
+
+# A Vulkan driver works under the same restrictions, and its compiler.
+DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends install libvulkan1 mesa-vulkan-drivers \
+  >/dev/null 2>&1
+echo --device=software >>/etc/opmill/server.flags
 systemctl restart opmill-server
 opmill health --wait 60s
+opmill demo | tail -n 1
+opmill info | grep -i llvmpipe
 systemctl stop opmill-server
 journalctl --no-pager --output=cat --unit=opmill-server | tail -n 4
 [[ $(systemctl show --property=Result --value opmill-server) == success ]]

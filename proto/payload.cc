@@ -19,6 +19,19 @@ constexpr uint32_t kChunkOffsetField = 2;
 constexpr uint32_t kRawInputContentsField = 7;
 constexpr uint32_t kInferInputsField = 5;
 constexpr uint32_t kContentsField = 5;
+// Of inference.ModelInferResponse.
+constexpr uint32_t kRawOutputContentsField = 6;
+
+uint32_t PayloadFieldOf(PayloadKind kind) {
+  switch (kind) {
+    case PayloadKind::kInference:
+      return kRawInputContentsField;
+    case PayloadKind::kInferenceResult:
+      return kRawOutputContentsField;
+    default:
+      return kPayloadField;
+  }
+}
 
 // As protobuf does: of a field given twice the last counts, unknown ones are passed over.
 bool ReadChunk(WireReader& reader, IncomingChunk& chunk) {
@@ -197,8 +210,7 @@ absl::StatusOr<SplitMessage> SplitMessage::Split(std::shared_ptr<Bytes> bytes, P
     return absl::InternalError("The message's bytes cannot be read.");
   }
   SplitMessage split(std::move(bytes));
-  const uint32_t payload_field =
-      kind == PayloadKind::kInference ? kRawInputContentsField : kPayloadField;
+  const uint32_t payload_field = PayloadFieldOf(kind);
   size_t contents_parts = 0;
   WireReader reader(split.bytes_->slices);
   while (reader.remaining() > 0) {
@@ -286,6 +298,19 @@ grpc::ByteBuffer JoinBytes(const google::protobuf::MessageLite& header, uint32_t
   for (size_t i = 0; i < contents.size(); ++i) {
     joiner.pending() += prefixes[i];
     joiner.Append(std::move(contents[i]));
+  }
+  return joiner.Finish();
+}
+
+grpc::ByteBuffer JoinParts(const google::protobuf::MessageLite& header, uint32_t field,
+                           std::vector<std::vector<grpc::Slice>> contents) {
+  Joiner joiner(header);
+  for (std::vector<grpc::Slice>& parts : contents) {
+    uint64_t bytes = 0;
+    for (const grpc::Slice& part : parts) bytes += part.size();
+    AppendTag(joiner.pending(), field, kLengthDelimited);
+    AppendVarint(joiner.pending(), bytes);
+    for (grpc::Slice& part : parts) joiner.Append(std::move(part));
   }
   return joiner.Finish();
 }

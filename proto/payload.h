@@ -33,8 +33,9 @@ inline constexpr size_t kMaxHeaderBytes = size_t{1} << 20;
 inline constexpr size_t kMaxChunksPerMessage = 4096;
 
 // The type of field 100: `repeated TensorChunk chunks` or `repeated bytes inputs`. kInference: not
-// field 100, but those of an inference.ModelInferRequest.
-enum class PayloadKind { kChunks, kInputs, kInference };
+// field 100, but those of an inference.ModelInferRequest. kInferenceResult: those of a
+// ModelInferResponse.
+enum class PayloadKind { kChunks, kInputs, kInference, kInferenceResult };
 
 // Bytes within the slices of a SplitMessage; valid as long as the message.
 class Payload {
@@ -84,7 +85,7 @@ class SplitMessage {
   static absl::StatusOr<SplitMessage> Take(grpc::ByteBuffer& message, PayloadKind kind);
 
   const std::string& header() const { return header_; }  // for ParseFromString
-  // kInference: raw_input_contents.
+  // kInference: raw_input_contents. kInferenceResult: raw_output_contents.
   const std::vector<IncomingChunk>& chunks() const { return chunks_; }
   // kInference: the `contents` messages of each of `inputs`; the header has the inputs without
   // them.
@@ -127,6 +128,9 @@ grpc::ByteBuffer JoinChunks(const google::protobuf::MessageLite& header,
 // 0, the result is a message that contains this one in that field.
 grpc::ByteBuffer JoinBytes(const google::protobuf::MessageLite& header, uint32_t field,
                            std::vector<grpc::Slice> contents, uint32_t outer_field = 0);
+// The same for contents that consist of several slices each.
+grpc::ByteBuffer JoinParts(const google::protobuf::MessageLite& header, uint32_t field,
+                           std::vector<std::vector<grpc::Slice>> contents);
 // The same for a message whose field 100 is plain bytes.
 inline grpc::ByteBuffer JoinInputs(const google::protobuf::MessageLite& header,
                                    std::vector<grpc::Slice> inputs) {

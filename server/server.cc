@@ -214,6 +214,14 @@ absl::Status DecideConnections(Limits& limits) {
   return absl::OkStatus();
 }
 
+// Both directions are limited already.
+grpc::ChannelArguments InProcessArguments() {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(-1);
+  arguments.SetMaxSendMessageSize(-1);
+  return arguments;
+}
+
 bool CanBeLost(DeviceKind kind) {
   return kind == DeviceKind::kHardware || kind == DeviceKind::kSoftware;
 }
@@ -236,8 +244,10 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerOptions& opti
 
 absl::Status Server::Initialize() {
   Limits& limits = options_.limits;
-  ASSIGN_OR_RETURN(memory_,
-                   DivideMemory(HostMemoryBytes(), !options_.repository.folder.empty(), limits));
+  ASSIGN_OR_RETURN(memory_, DivideMemory(HostMemoryBytes(),
+                                         {.repository = !options_.repository.folder.empty(),
+                                          .http = !options_.http_address.empty()},
+                                         limits));
   RETURN_IF_ERROR(DecideConnections(limits));
   ASSIGN_OR_RETURN(access_, Access::Create(options_.access));
   model_budget_ =
@@ -299,10 +309,16 @@ absl::Status Server::Initialize() {
       parts, models_, *repository_, [readiness] { return readiness().is_ready; });
   LimitTransports();
   RETURN_IF_ERROR(Listen());
+  if (!options_.http_address.empty()) {
+    ASSIGN_OR_RETURN(
+        rest_, RestServer::Listen(options_.http_address,
+                                  {*access_, *executor_, open_calls_, limits, memory_.http_bytes,
+                                   grpc_server_->InProcessChannel(InProcessArguments())}));
+  }
   if (!options_.metrics_address.empty()) {
-    const MetricsSources sources = {*device_,        *cache_,        *tensors_, *executor_,
-                                    statistics_,     open_calls_,    *access_,  models_,
-                                    *inline_models_, *model_budget_, limits,    *connections_};
+    const MetricsSources sources = {
+        *device_, *cache_,         *tensors_,      *executor_, statistics_,   open_calls_, *access_,
+        models_,  *inline_models_, *model_budget_, limits,     *connections_, rest_.get()};
     ASSIGN_OR_RETURN(metrics_, ListenForMetrics(options_.metrics_address, sources, readiness));
   }
   RETURN_IF_ERROR(listener_->Start());
@@ -325,6 +341,7 @@ absl::Status Server::Initialize() {
   const DeviceInfo& info = device_->info();
   LogLine line(LogLevel::kInfo, "serving");
   line.Add("address", absl::StrJoin(addresses(), ","));
+  if (rest_ != nullptr) line.Add("http_address", rest_->address());
   if (metrics_ != nullptr) line.Add("metrics_address", metrics_->address());
   line.Add("callers_need", CallersNeed(options_.access))
       .Add("shared_memory", shared_memory_->is_allowed() ? "on" : "off")
@@ -474,6 +491,7 @@ Server::~Server() {
     phase_ = Phase::kStopped;
   }
   listener_.reset();
+  rest_.reset();
   if (grpc_server_ == nullptr) return;
   AbortInFlight();
   // Cancels calls that do not end by themselves, such as writes to callers that do not read.

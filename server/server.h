@@ -24,6 +24,7 @@
 #include "server/execution/open_calls.h"
 #include "server/host/worker_pool.h"
 #include "server/housekeeper.h"
+#include "server/http/rest_server.h"
 #include "server/metrics/metrics_endpoint.h"
 #include "server/models/inline_models.h"
 #include "server/models/model_repository.h"
@@ -97,6 +98,7 @@ class Server {
   std::unique_ptr<oip::InferenceService> inference_service_;
   std::unique_ptr<grpc::Server> grpc_server_;
   std::unique_ptr<Listener> listener_;
+  std::unique_ptr<RestServer> rest_;          // null if disabled
   std::atomic<uint32_t> cut_executions_ = 0;  // ended by AbortInFlight
   std::unique_ptr<HttpEndpoint> metrics_;     // null if disabled; declared last: it reads the rest
 };

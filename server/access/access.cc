@@ -215,6 +215,19 @@ absl::Status Access::CheckToken(absl::string_view path,
   return status;
 }
 
+absl::StatusOr<std::string> Access::NameCaller(absl::string_view path,
+                                               std::optional<absl::string_view> authorization,
+                                               absl::string_view certificate_name) {
+  if (options_.token_file.empty()) return std::string(certificate_name);
+  RETURN_IF_ERROR(CheckToken(path, authorization));
+  return tokens()->NameOf(*BearerToken(*authorization)).value_or("");
+}
+
+std::shared_ptr<const TlsMaterial> Access::tls_material() const {
+  const absl::MutexLock lock(&mutex_);
+  return material_;
+}
+
 std::string Access::CallerOf(const grpc::CallbackServerContext& context) const {
   if (const std::shared_ptr<const AccessTokens> known = tokens()) {
     const auto found = context.client_metadata().find("authorization");

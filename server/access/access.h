@@ -18,6 +18,7 @@
 #include "absl/time/time.h"
 #include "grpcpp/grpcpp.h"
 #include "server/access/access_tokens.h"
+#include "server/access/forwarding.h"
 #include "server/access/tls_material.h"
 #include "server/access/watched_files.h"
 #include "server/config/options.h"
@@ -39,6 +40,17 @@ class Access {
     if (watched_ != nullptr) watched_->CallBack();
   }
 
+  // For callers that gRPC does not check. Returns what CallerOf does: the name of the token, else
+  // `certificate_name`, which the TLS of the caller has verified; or the error for the caller.
+  // `authorization` is the value of the header field.
+  absl::StatusOr<std::string> NameCaller(absl::string_view path,
+                                         std::optional<absl::string_view> authorization,
+                                         absl::string_view certificate_name)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  const Forwarding& forwarding() const { return forwarding_; }
+  // Null without TLS. Another object after each change of the files.
+  std::shared_ptr<const TlsMaterial> tls_material() const ABSL_LOCKS_EXCLUDED(mutex_);
+
   // The name of the caller's token, else of its certificate; empty if neither is required.
   std::string CallerOf(const grpc::CallbackServerContext& context) const;
 
@@ -59,6 +71,7 @@ class Access {
   std::shared_ptr<const AccessTokens> tokens() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   const AccessOptions options_;
+  const Forwarding forwarding_;
   std::atomic<uint64_t> refused_calls_ = 0;
   std::vector<std::unique_ptr<Port>> ports_;
   mutable absl::Mutex mutex_;

@@ -1,10 +1,13 @@
 #include "server/api/call_context.h"
 
 #include <chrono>
+#include <optional>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/base/steady_time.h"
+#include "server/access/forwarding.h"
 #include "server/api/trace_context.h"
 
 namespace opmill {
@@ -19,9 +22,17 @@ constexpr size_t kBytesBesideEntry = 32;
 
 RequestOrigin BeginCall(absl::string_view rpc, grpc::CallbackServerContext& context,
                         const Access& access, Connections& connections) {
-  RequestOrigin origin{.rpc = rpc, .peer = context.peer(), .caller = access.CallerOf(context)};
-  origin.connection = connections.Find(origin.peer);
-  if (absl::StartsWith(origin.peer, "unix")) origin.user = connections.UnixUser();
+  RequestOrigin origin{.rpc = rpc};
+  if (std::optional<ForwardedCaller> forwarded = access.forwarding().Find(context)) {
+    origin.is_http = true;
+    origin.peer = std::move(forwarded->peer);
+    origin.caller = std::move(forwarded->name);
+  } else {
+    origin.peer = context.peer();
+    origin.caller = access.CallerOf(context);
+    origin.connection = connections.Find(origin.peer);
+    if (absl::StartsWith(origin.peer, "unix")) origin.user = connections.UnixUser();
+  }
   const auto found = context.client_metadata().find(kTraceparent);
   if (found == context.client_metadata().end()) return origin;
   const absl::string_view traceparent(found->second.data(), found->second.size());

@@ -61,7 +61,7 @@ size_t MemoryPlan::live_kernels() const {
   return static_cast<size_t>(kernel_bytes / kBytesPerKernel);
 }
 
-absl::StatusOr<MemoryPlan> DivideMemory(uint64_t host_bytes, bool has_repository, Limits& limits) {
+absl::StatusOr<MemoryPlan> DivideMemory(uint64_t host_bytes, OptionalParts parts, Limits& limits) {
   limits.memory_limit = OfDefault(limits.memory_limit, host_bytes / 4 * 3);
   MemoryPlan plan = {.limit_bytes = limits.memory_limit};
   plan.process_bytes = kProcessBytes + limits.max_executions * kBytesPerExecution;
@@ -70,12 +70,17 @@ absl::StatusOr<MemoryPlan> DivideMemory(uint64_t host_bytes, bool has_repository
   const uint64_t least_transport_bytes = 2 * limits.max_message_bytes + kStreamsAheadBytes;
   plan.transport_bytes =
       std::max(std::min(plan.limit_bytes / 8, kMostTransportBytes), least_transport_bytes);
-  uint64_t others =
-      plan.process_bytes + plan.kernel_bytes + plan.operator_bytes + plan.transport_bytes;
+  // A body, and the JSON of another one.
+  if (parts.http) {
+    plan.http_bytes = std::max(std::min(plan.limit_bytes / 8, kMostTransportBytes),
+                               limits.max_message_bytes + kStreamsAheadBytes / 2);
+  }
+  uint64_t others = plan.process_bytes + plan.kernel_bytes + plan.operator_bytes +
+                    plan.transport_bytes + plan.http_bytes;
   const auto left = [&] {
     return plan.limit_bytes - std::min(plan.limit_bytes, others + kLeastBufferBytes);
   };
-  RETURN_IF_ERROR(DivideModels(has_repository, plan.limit_bytes, left() / 4, limits));
+  RETURN_IF_ERROR(DivideModels(parts.repository, plan.limit_bytes, left() / 4, limits));
   plan.model_bytes = limits.max_total_model_bytes;
   // Compiled programs keep constants and packed weights, about as much as models take.
   plan.operator_bytes += plan.model_bytes;
@@ -101,8 +106,9 @@ absl::StatusOr<MemoryPlan> DivideMemory(uint64_t host_bytes, bool has_repository
             ? ""
             : absl::StrCat(FormatBytes(plan.resident_tensor_bytes), " for tensors that stay, "),
         FormatBytes(plan.transport_bytes), " for messages with a --max_message_bytes of ",
-        FormatBytes(limits.max_message_bytes), ", and ", FormatBytes(kLeastBufferBytes),
-        " for tensors."));
+        FormatBytes(limits.max_message_bytes), ", ",
+        plan.http_bytes == 0 ? "" : absl::StrCat(FormatBytes(plan.http_bytes), " for HTTP, "),
+        "and ", FormatBytes(kLeastBufferBytes), " for tensors."));
   }
   plan.buffer_bytes = plan.limit_bytes - others;
 

@@ -99,6 +99,7 @@ struct AccessOptions {
 struct ServerOptions {
   std::vector<std::string> addresses = {"127.0.0.1:50051"};
   AccessOptions access;
+  std::string http_address;     // of the Open Inference Protocol over HTTP; empty: disabled
   std::string metrics_address;  // of the HTTP endpoint; empty: disabled
   bool insecure = false;        // allow clear text at addresses that other machines can reach
   RepositoryOptions repository;

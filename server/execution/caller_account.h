@@ -42,6 +42,7 @@ class CallerAccount {
   Holding bytes;
   Holding streams;
   Holding model_waits;  // requests that wait for models
+  Holding bodies;       // bytes of HTTP requests that arrive or are decoded
   Pace pace;            // guarded by the mutex of WaitingExecutions
 
   // Held from the check of the caller's limits until what they limit is taken, so that two begins

@@ -9,6 +9,7 @@ namespace opmill {
 
 void RequestOrigin::AddTo(LogLine& line) const {
   line.Add("rpc", rpc).Add("peer", peer);
+  if (is_http) line.Add("protocol", "http");
   if (!caller.empty()) line.Add("caller", caller);
   if (!traceparent.empty()) line.Add("traceparent", traceparent);
 }

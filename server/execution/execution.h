@@ -43,6 +43,7 @@ class Execution;
 struct RequestOrigin {
   absl::string_view rpc;  // a string literal
   std::string peer;
+  bool is_http = false;                    // came through server/http/
   std::string caller;                      // from token or certificate; empty if neither is used
   std::optional<uint32_t> user;            // that the caller's process runs as, if known
   std::string traceparent;                 // empty if the caller sent none

@@ -16,7 +16,7 @@ absl::StatusOr<MemoryBudget::Share> MemoryBudget::Take(uint64_t bytes,
   if (limit_->TryTake(*holding, bytes, up_to)) return Share(limit_, std::move(holding), bytes);
   std::string sentence =
       absl::StrCat("There is no room for a buffer of ", bytes, " bytes now: ", used(), " of ",
-                   limit(), " bytes (max_bytes_in_flight) are in use");
+                   limit(), " bytes (", name_, ") are in use");
   if (up_to < limit()) {
     absl::StrAppend(&sentence, ", and the last ", limit() - up_to, " are for other callers");
   }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -38,7 +39,9 @@ class MemoryBudget {
     uint64_t bytes_ = 0;
   };
 
-  explicit MemoryBudget(uint64_t limit) : limit_(std::make_shared<SharedLimit>(limit)) {}
+  // `name` is that of the limit, for errors.
+  explicit MemoryBudget(uint64_t limit, std::string name = "max_bytes_in_flight")
+      : limit_(std::make_shared<SharedLimit>(limit)), name_(std::move(name)) {}
 
   // Takes bytes for the caller whose bytes `holding` counts, if at most `up_to` bytes are in use
   // afterwards. Otherwise returns ResourceExhausted with a retry delay.
@@ -54,6 +57,7 @@ class MemoryBudget {
 
  private:
   const std::shared_ptr<SharedLimit> limit_;
+  const std::string name_;
 };
 
 }  // namespace opmill

@@ -27,6 +27,10 @@
 ABSL_FLAG(
     std::vector<std::string>, address, std::vector<std::string>({"127.0.0.1:50051"}),
     "The addresses to listen at, as host:port, separated by commas. Port 0 takes a free port.");
+ABSL_FLAG(
+    std::string, http_address, "",
+    "The address that serves the Open Inference Protocol over HTTP, as host:port; empty: none. "
+    "TLS and tokens are those of --address.");
 ABSL_FLAG(std::string, metrics_address, "",
           "The address that serves /metrics (Prometheus), /healthz and /readyz over HTTP, as "
           "host:port; empty: none.");
@@ -280,8 +284,9 @@ absl::Status ReadLimits(Limits& limits) {
                                                    absl::FormatDuration(limits.stall_timeout),
                                                    "; it must be at least 100ms."));
   }
-  return DivideMemory(HostMemoryBytes(), !absl::GetFlag(FLAGS_model_repository).empty(), limits)
-      .status();
+  const OptionalParts parts = {.repository = !absl::GetFlag(FLAGS_model_repository).empty(),
+                               .http = !absl::GetFlag(FLAGS_http_address).empty()};
+  return DivideMemory(HostMemoryBytes(), parts, limits).status();
 }
 
 }  // namespace
@@ -345,6 +350,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(std::vector<std::string> arguments)
                         .tls_key = absl::GetFlag(FLAGS_tls_key),
                         .tls_client_ca = absl::GetFlag(FLAGS_tls_client_ca),
                         .token_file = absl::GetFlag(FLAGS_token_file)};
+  line.server.http_address = absl::GetFlag(FLAGS_http_address);
   line.server.metrics_address = absl::GetFlag(FLAGS_metrics_address);
   RETURN_IF_ERROR(ReadRepository(line.server.repository));
   line.server.tensor_folder = absl::GetFlag(FLAGS_tensors);

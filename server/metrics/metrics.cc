@@ -199,6 +199,28 @@ void AddInFlight(const MetricsSources& from, Families& to) {
         from.limits.memory_limit);
 }
 
+void AddRest(const RestCounters& from, Families& to) {
+  const auto add = [&to](const char* name, const char* help, MetricType type, uint64_t value) {
+    to.Begin(name, help, type).Add(Value(value));
+  };
+  add("opmill_http_requests_total", "HTTP requests that were answered.", MetricType::Counter,
+      from.requests);
+  add("opmill_http_failed_requests_total", "Of these, those with a status of 400 or more.",
+      MetricType::Counter, from.failed_requests);
+  add("opmill_http_connections_open", "HTTP connections.", MetricType::Gauge,
+      from.open_connections);
+  add("opmill_http_refused_connections_total",
+      "HTTP connections closed at once because all others were in use.", MetricType::Counter,
+      from.refused_connections);
+  add("opmill_http_closed_connections_total",
+      "HTTP connections closed to make room, or because their bodies came too slowly.",
+      MetricType::Counter, from.closed_connections);
+  add("opmill_http_body_bytes", "Memory of HTTP requests that arrive or are decoded.",
+      MetricType::Gauge, from.body_bytes);
+  add("opmill_http_body_limit_bytes", "The most memory of these.", MetricType::Gauge,
+      from.body_bytes_limit);
+}
+
 void AddTensors(const TensorStore& tensors, Families& to) {
   const TensorStore::Totals totals = tensors.totals();
   to.Begin("opmill_resident_tensors", "Tensors that stay on the server.", MetricType::Gauge)
@@ -322,6 +344,7 @@ std::string MetricsText(const MetricsSources& sources, bool ready) {
   AddServer(sources, ready, families);
   AddExecutions(sources.statistics, families);
   AddInFlight(sources, families);
+  if (sources.rest != nullptr) AddRest(sources.rest->counters(), families);
   AddCache(sources.cache.statistics(), families);
   AddTensors(sources.tensors, families);
   AddDevice(sources.device, families);

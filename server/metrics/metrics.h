@@ -11,6 +11,7 @@
 #include "server/config/options.h"
 #include "server/execution/executor.h"
 #include "server/execution/open_calls.h"
+#include "server/http/rest_server.h"
 #include "server/models/inline_models.h"
 #include "server/models/model_table.h"
 #include "server/network/connections.h"
@@ -32,6 +33,7 @@ struct MetricsSources {
   const ByteBudget& model_bytes;
   const Limits& limits;
   Connections& connections;
+  const RestServer* rest;  // null if disabled
 };
 
 // In Prometheus' text format. `ready` is the answer of /readyz.

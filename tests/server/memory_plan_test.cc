@@ -18,7 +18,7 @@ constexpr uint64_t kMebibyte = uint64_t{1} << 20;
 constexpr uint64_t kGibibyte = uint64_t{1} << 30;
 
 std::string Refusal(Limits limits) {
-  const absl::Status status = DivideMemory(64 * kGibibyte, false, limits).status();
+  const absl::Status status = DivideMemory(64 * kGibibyte, {}, limits).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   return std::string(status.message());
 }
@@ -26,7 +26,7 @@ std::string Refusal(Limits limits) {
 TEST(MemoryPlan, PartsAddUpOnAnyMachine) {
   for (const uint64_t host : {2 * kGibibyte, 24 * kGibibyte, 2048 * kGibibyte}) {
     Limits limits;
-    const auto plan = DivideMemory(host, false, limits);
+    const auto plan = DivideMemory(host, {}, limits);
     ASSERT_TRUE(plan.ok()) << plan.status();
     EXPECT_EQ(plan->limit_bytes, host / 4 * 3);
     EXPECT_EQ(limits.memory_limit, plan->limit_bytes);
@@ -46,19 +46,19 @@ TEST(MemoryPlan, PartsAddUpOnAnyMachine) {
 
 TEST(MemoryPlan, AGivenLimitAppliesAndTheOtherGetsTheRest) {
   Limits tensors = {.memory_limit = 2 * kGibibyte, .max_bytes_in_flight = 600 * kMebibyte};
-  const auto plan = DivideMemory(kGibibyte, false, tensors);
+  const auto plan = DivideMemory(kGibibyte, {}, tensors);
   ASSERT_TRUE(plan.ok()) << plan.status();
   const uint64_t usable = plan->buffer_bytes - plan->buffer_bytes / 4;
   EXPECT_EQ(tensors.max_bytes_in_flight, 600 * kMebibyte);
   EXPECT_EQ(tensors.max_scratch_bytes, usable - 600 * kMebibyte);
   Limits scratch = {.memory_limit = 2 * kGibibyte, .max_scratch_bytes = 100 * kMebibyte};
-  ASSERT_TRUE(DivideMemory(kGibibyte, false, scratch).ok());
+  ASSERT_TRUE(DivideMemory(kGibibyte, {}, scratch).ok());
   EXPECT_EQ(scratch.max_bytes_in_flight, usable - 100 * kMebibyte);
 }
 
 TEST(MemoryPlan, ModelsOfCallersTakeWhatTheirLimitSays) {
   Limits limits = {.max_inline_model_bytes = 3 * kGibibyte};
-  EXPECT_EQ(DivideMemory(64 * kGibibyte, false, limits)->model_bytes, 3 * kGibibyte);
+  EXPECT_EQ(DivideMemory(64 * kGibibyte, {}, limits)->model_bytes, 3 * kGibibyte);
   EXPECT_EQ(
       Refusal({.memory_limit = kGibibyte, .max_inline_model_bytes = ~uint64_t{0}}),
       "--max_inline_model_bytes is 18446744073709551615 (16777216.0TiB); it must be below the "
@@ -66,15 +66,14 @@ TEST(MemoryPlan, ModelsOfCallersTakeWhatTheirLimitSays) {
   EXPECT_THAT(Refusal({.memory_limit = kGibibyte, .max_inline_model_bytes = 900 * kMebibyte}),
               HasSubstr("compiled operators, 900MiB for models, 192MiB for messages"));
   Limits small = {.memory_limit = 704 * kMebibyte};
-  EXPECT_EQ(DivideMemory(64 * kGibibyte, false, small)->model_bytes,
-            10 * kMebibyte + kMebibyte / 2);
+  EXPECT_EQ(DivideMemory(64 * kGibibyte, {}, small)->model_bytes, 10 * kMebibyte + kMebibyte / 2);
   Limits none = {.max_inline_models = 0};
-  EXPECT_EQ(DivideMemory(64 * kGibibyte, false, none)->model_bytes, 0u);
+  EXPECT_EQ(DivideMemory(64 * kGibibyte, {}, none)->model_bytes, 0u);
 }
 
 TEST(MemoryPlan, ARepositoryHasAnEighthAndAsMuchForItsCompiledPrograms) {
   Limits limits;
-  const auto plan = DivideMemory(64 * kGibibyte, true, limits);
+  const auto plan = DivideMemory(64 * kGibibyte, {.repository = true}, limits);
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(plan->model_bytes, 6 * kGibibyte);
   EXPECT_EQ(plan->operator_bytes, 6 * kGibibyte + 256 * kMebibyte);
@@ -82,9 +81,10 @@ TEST(MemoryPlan, ARepositoryHasAnEighthAndAsMuchForItsCompiledPrograms) {
   EXPECT_EQ(limits.max_inline_model_bytes, kGibibyte);
   // Others need their parts, too.
   Limits small = {.memory_limit = 704 * kMebibyte};
-  EXPECT_EQ(DivideMemory(64 * kGibibyte, true, small)->model_bytes, 10 * kMebibyte + kMebibyte / 2);
+  EXPECT_EQ(DivideMemory(64 * kGibibyte, {.repository = true}, small)->model_bytes,
+            10 * kMebibyte + kMebibyte / 2);
   Limits given = {.max_total_model_bytes = 100 * kMebibyte};
-  ASSERT_TRUE(DivideMemory(64 * kGibibyte, true, given).ok());
+  ASSERT_TRUE(DivideMemory(64 * kGibibyte, {.repository = true}, given).ok());
   EXPECT_EQ(given.max_inline_model_bytes, 100 * kMebibyte);
 }
 
@@ -98,7 +98,7 @@ TEST(MemoryPlan, RefusesModelsBeyondTheirLimits) {
 
 TEST(MemoryPlan, ResidentTensorsTakeWhatTheirLimitSays) {
   Limits limits = {.max_resident_tensor_bytes = 3 * kGibibyte};
-  EXPECT_EQ(DivideMemory(64 * kGibibyte, false, limits)->resident_tensor_bytes, 3 * kGibibyte);
+  EXPECT_EQ(DivideMemory(64 * kGibibyte, {}, limits)->resident_tensor_bytes, 3 * kGibibyte);
   EXPECT_EQ(Refusal({.memory_limit = kGibibyte, .max_resident_tensor_bytes = 2 * kGibibyte}),
             "--max_resident_tensor_bytes is 2GiB; it must be below the --memory_limit of 1GiB.");
   EXPECT_THAT(Refusal({.memory_limit = kGibibyte, .max_resident_tensor_bytes = 900 * kMebibyte}),

@@ -336,14 +336,15 @@ class InferDecoder {
                                               absl::StrJoin(tensor.shape(), ","), "]."));
     }
     grpc::Slice elements(static_cast<size_t>(*count) * ElementBytes(type));
-    contents_.push_back({elements});
-    return VisitType(tensor.datatype(), type, [&](auto example) {
+    RETURN_IF_ERROR(VisitType(tensor.datatype(), type, [&](auto example) {
       using T = decltype(example);
       T* const begin = reinterpret_cast<T*>(const_cast<uint8_t*>(elements.begin()));
       return DataReader<T>(field, tensor.datatype(), tensor.shape(),
                            absl::MakeSpan(begin, static_cast<size_t>(*count)))
           .Read(data);
-    });
+    }));
+    contents_.push_back({std::move(elements)});  // copies short ones
+    return absl::OkStatus();
   }
 
   // Nullopt if a size is negative, which the service refuses, or there are too many elements.

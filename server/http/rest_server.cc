@@ -364,15 +364,16 @@ class RestConnection final : public RestConnections::Member,
     return absl::UnimplementedError("The only Transfer-Encoding of this server is chunked.");
   }
 
-  // Reads what comes next, if that is not being done. Meanwhile nothing else uses the buffer.
+  // Reads what comes next, if that is not being done.
   void StartRead() {
     if (is_reading_ || is_gone_ || buffer_.size() >= kMostAhead) return;
     is_reading_ = true;
     socket_.expires_never();
-    AsyncRead(buffer_.prepare(kReadBytes),
+    AsyncRead(asio::buffer(incoming_),
               [self = shared_from_this()](const error_code& error, size_t count) {
                 self->is_reading_ = false;
-                self->buffer_.commit(count);
+                beast::flat_buffer& to = self->buffer_;
+                to.commit(asio::buffer_copy(to.prepare(count), asio::buffer(self->incoming_)));
                 self->is_gone_ = self->is_gone_ || error;
                 if (error && self->call_ != nullptr) self->call_->Cancel();
                 self->arrived_.Set();
@@ -393,7 +394,7 @@ class RestConnection final : public RestConnections::Member,
     Clock::time_point deadline = Clock::now() + kIdleTime;
     bool has_begun = false;
     for (;;) {
-      if (!is_reading_ && buffer_.size() > 0) {
+      if (buffer_.size() > 0) {
         if (!has_begun) deadline = Clock::now() + kHeaderTime;
         has_begun = true;
         error_code error;
@@ -444,15 +445,24 @@ class RestConnection final : public RestConnections::Member,
 
   // Straight from the socket to the blocks of the body.
   Task<absl::Status> ReadBytes(HttpBody& body, uint64_t length) {
-    const size_t ahead = std::min<uint64_t>(buffer_.size(), length);
-    body.Append({static_cast<const char*>(buffer_.data().data()), ahead});
-    buffer_.consume(ahead);
+    const Clock::duration patience = ToChrono(shared_.parts.limits.stall_timeout);
     while (body.size() < length) {
       const size_t left = length - body.size();
+      if (buffer_.size() > 0 || is_reading_) {  // what was read ahead comes first
+        const size_t ahead = std::min(buffer_.size(), left);
+        body.Append({static_cast<const char*>(buffer_.data().data()), ahead});
+        buffer_.consume(ahead);
+        if (ahead == left || !is_reading_) continue;
+        const bool is_in_time = co_await ReadMore(Clock::now() + patience);
+        if (!is_in_time) co_return Stalled();
+        if (is_draining_) co_return Draining();
+        if (is_gone_ || is_closed_) co_return absl::CancelledError("The caller is gone.");
+        continue;
+      }
       absl::Span<char> room = body.Prepare(left);
       room = room.first(std::min(room.size(), left));
       error_code error;
-      socket_.expires_after(ToChrono(shared_.parts.limits.stall_timeout));
+      socket_.expires_after(patience);
       is_reading_body_ = true;
       const size_t count = co_await AsyncRead(asio::buffer(room.data(), room.size()),
                                               asio::redirect_error(asio::use_awaitable, error));
@@ -601,11 +611,9 @@ class RestConnection final : public RestConnections::Member,
     socket_.socket().shutdown(tcp::socket::shutdown_send, error);
     const Clock::time_point deadline = Clock::now() + kLingerTime;
     for (size_t read = 0; !error && read < kMostLingerBytes && !is_gone_ && !is_closed_;) {
-      if (!is_reading_) {
-        read += buffer_.size();
-        buffer_.clear();
-        StartRead();
-      }
+      read += buffer_.size();
+      buffer_.clear();
+      StartRead();
       const bool is_in_time = co_await arrived_.Wait(deadline - Clock::now());
       if (!is_in_time) co_return;
     }
@@ -617,12 +625,13 @@ class RestConnection final : public RestConnections::Member,
   beast::tcp_stream socket_;
   const std::shared_ptr<asio::ssl::context> context_;
   std::optional<asio::ssl::stream<beast::tcp_stream&>> tls_;
-  beast::flat_buffer buffer_;
-  Event arrived_;  // bytes in buffer_, or a change of the flags
+  std::array<char, kReadBytes> incoming_;
+  beast::flat_buffer buffer_;  // has arrived, and is not used yet
+  Event arrived_;              // bytes in buffer_, or a change of the flags
   Event worked_;
   std::shared_ptr<CallerAccount> account_;  // of the request
   RestCall* call_ = nullptr;                // while it runs
-  bool is_reading_ = false;                 // into buffer_
+  bool is_reading_ = false;                 // into incoming_
   bool is_reading_body_ = false;            // into the body
   bool is_gone_ = false;                    // the caller
   bool is_closed_ = false;                  // by the server

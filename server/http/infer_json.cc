@@ -184,6 +184,9 @@ class InferDecoder {
                                           return ReadOutput(each_path, each, *to.add_outputs());
                                         });
           }
+          // KServe's client says the model once more.
+          if (name == "model_name") return CheckRepeated(path, value, to.model_name());
+          if (name == "model_version") return CheckRepeated(path, value, to.model_version());
           return json::UnknownField(path, {"id", "parameters", "inputs", "outputs"});
         }));
     if (next_binary_ == body_.size()) return absl::OkStatus();
@@ -200,6 +203,16 @@ class InferDecoder {
     ASSIGN_OR_RETURN(const absl::string_view text, json::StringFrom(path, value));
     to = std::string(text);
     return absl::OkStatus();
+  }
+
+  static absl::Status CheckRepeated(const std::string& path, element value,
+                                    const std::string& expected) {
+    if (value.is_null()) return absl::OkStatus();
+    ASSIGN_OR_RETURN(const absl::string_view text, json::StringFrom(path, value));
+    if (text == expected) return absl::OkStatus();
+    return InvalidField(path,
+                        absl::StrCat(path, " (\"", Excerpt(text), "\") is not that of the path, \"",
+                                     Excerpt(expected), "\"."));
   }
 
   absl::Status ReadRequestParameters(const std::string& path, element value,

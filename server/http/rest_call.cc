@@ -293,7 +293,6 @@ absl::StatusOr<RestAnswer> RestCall::EncodeAnswer() {
   if (route.answer == AnswerKind::kReadiness) {
     const auto& field = *message->GetDescriptor()->field(0);
     answer.status = message->GetReflection()->GetBool(*message, &field) ? 200 : 503;
-    return answer;
   }
   answer.fields.emplace_back("Content-Type", "application/json");
   AppendAnswer(*message, route.answer_field, answer.text);

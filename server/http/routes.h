@@ -15,7 +15,7 @@ namespace opmill {
 enum class AnswerKind {
   kMessage,    // the response, or its field `answer_field`
   kNothing,    // no body
-  kReadiness,  // no body; the status says whether the first field is true
+  kReadiness,  // the response; the status too says whether its first field is true
   kInfer,      // the result of an inference
 };
 

@@ -63,7 +63,7 @@ class Information(RestCase):
     def test_health(self):
         for path in ("/v2/health/live", "/v2/health/ready", "/v2/models/argmax/ready",
                      "/v2/models/argmax/versions/1/ready"):
-            self.assertEqual(self.ok(ask(self.server, "GET", path)).body, b"")
+            self.assertEqual(list(self.ok(ask(self.server, "GET", path)).json().values()), [True])
             self.assertEqual(self.ok(ask(self.server, "HEAD", path)).body, b"")
         self.assertEqual(ask(self.server, "GET", "/v2/models/nothing/ready").status, 503)
         self.assertEqual(ask(self.server, "GET", "/v2/models/argmax/versions/2/ready").status, 503)
@@ -242,7 +242,7 @@ class Inference(RestCase):
             connection.send((request + b"GET /v2/health/live HTTP/1.1\r\nHost: x\r\n\r\n") * 20)
             for _ in range(20):
                 self.assertEqual(connection.answer().json()["outputs"][0]["data"], [1, 0])
-                self.assertEqual(connection.answer().body, b"")
+                self.assertEqual(connection.answer().json(), {"live": True})
 
     def test_a_timeout_is_a_deadline(self):
         array = np.ones((1000, 3000), np.float32)
@@ -276,6 +276,7 @@ class Inference(RestCase):
             ({"inputs": [5]}, "inputs[0] is a number; it must be an object.", "inputs[0]"),
             ({"colour": 1}, "colour is not a field of the request; those here are id, parameters, inputs, outputs.",
              "colour"),
+            (one() | {"model_name": "x"}, 'model_name ("x") is not that of the path, "argmax".', "model_name"),
             (one(shape=["2"]), "inputs[0].shape[0] is a string; it must be an integer.", "inputs[0].shape[0]"),
             (one(datatype="BYTES"), 'inputs[0].datatype ("BYTES") is none of FP32', "inputs[0].datatype"),
             (one(data=[1, 2, 3]), "inputs[0].data has 3 elements; the shape has 4.", "inputs[0].data"),

@@ -85,7 +85,7 @@ absl::Status Inflate(const HttpBody& from, size_t max_bytes, HttpBody& to) {
       if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR) return NotCompressed();
       to.Commit(room.size() - stream.avail_out);
       if (to.size() > max_bytes) {
-        return absl::ResourceExhaustedError(
+        return absl::OutOfRangeError(
             absl::StrCat("The decompressed body of the request has more than ", max_bytes,
                          " bytes (max_message_bytes)."));
       }

@@ -21,7 +21,7 @@ absl::string_view ChooseEncoding(absl::string_view accept_encoding);
 // What `compressed_bytes` expand to at most.
 size_t MostInflated(size_t compressed_bytes, size_t max_bytes);
 
-// Appends the bytes to `to`, or returns an error if there are more than `max_bytes`.
+// Appends the bytes to `to`; OutOfRange if there are more than `max_bytes`.
 absl::Status Inflate(const HttpBody& from, size_t max_bytes, HttpBody& to);
 
 std::string Deflate(absl::string_view encoding, absl::Span<const absl::string_view> parts);

@@ -182,7 +182,9 @@ absl::StatusOr<uint64_t> RestCall::BytesToDecode(HttpBody& body) {
   if (is_compressed()) {
     HttpBody inflated;
     inflated.SetShare(body.share());
-    RETURN_IF_ERROR(CatchOutOfMemory([&] { return Inflate(body, max_body_bytes(), inflated); }));
+    const absl::Status status =
+        CatchOutOfMemory([&] { return Inflate(body, max_body_bytes(), inflated); });
+    if (!status.ok()) return absl::IsOutOfRange(status) ? WithHttpStatus(status, 413) : status;
     body = std::move(inflated);
   }
   json_size_ = body.size();

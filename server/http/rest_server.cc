@@ -237,7 +237,7 @@ class RestConnection final : public RestConnections::Member,
   void Drain() override {
     Post([](RestConnection& self) {
       self.is_draining_ = true;
-      if (self.progress().phase() == Phase::kReceiving) self.Interrupt();
+      self.arrived_.Set();
     });
   }
   void Abort(const absl::Status&) override {  // its call in the services ends with the error
@@ -271,13 +271,7 @@ class RestConnection final : public RestConnections::Member,
     error_code ignored;
     socket_.socket().close(ignored);
     if (call_ != nullptr) call_->Cancel();
-    Interrupt();
-  }
-
-  // Ends the waits of the coroutine; the flags say why.
-  void Interrupt() {
     arrived_.Set();
-    if (is_reading_body_) socket_.cancel();
   }
 
   Task<> Run() {
@@ -315,6 +309,7 @@ class RestConnection final : public RestConnections::Member,
     absl::Status status = header_read;
     RestHeader header;
     if (status.ok()) status = FieldsOf(parser, header);
+    const bool is_clear = status.ok();
     const bool is_head = header.verb == "HEAD";
     if (is_head) header.verb = "GET";
     if (status.ok()) status = call->Begin(std::move(header));
@@ -325,11 +320,11 @@ class RestConnection final : public RestConnections::Member,
     if (status.ok()) status = co_await ReadBody(*call, parser, body);
     // What follows a body that was not read is not a request.
     const bool has_body = parser.chunked() || parser.content_length().value_or(0) > 0;
-    const bool is_in_step = status.ok() || (header_read.ok() && !has_body);
+    const bool is_in_step = status.ok() || (is_clear && !has_body);
+    progress().Enter(Phase::kRunning);
     if (status.ok()) status = co_await Decode(*call, body);
     if (is_gone_ || is_closed_) co_return false;
     if (status.ok()) {
-      progress().Enter(Phase::kRunning);
       co_await RunCall(*call);
       if (is_gone_ || is_closed_) co_return false;
       co_await Work(kMostInlineBytes < call->response_bytes(), [&] { answer = call->Answer(); });
@@ -426,6 +421,7 @@ class RestConnection final : public RestConnections::Member,
     if (length.has_value()) {
       const absl::Status has_room = co_await AwaitRoom(call, call.BytesFor(*length), body);
       if (!has_room.ok()) co_return has_room;
+      progress().Enter(Phase::kReceiving);
     }
     if (buffer_.size() == 0 && beast::iequals(parser.get()[http::field::expect], "100-continue")) {
       static constexpr absl::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -461,20 +457,35 @@ class RestConnection final : public RestConnections::Member,
       }
       absl::Span<char> room = body.Prepare(left);
       room = room.first(std::min(room.size(), left));
-      error_code error;
-      socket_.expires_after(patience);
-      is_reading_body_ = true;
-      const size_t count = co_await AsyncRead(asio::buffer(room.data(), room.size()),
-                                              asio::redirect_error(asio::use_awaitable, error));
-      is_reading_body_ = false;
-      body.Commit(count);
-      progress().Add(count);
+      const bool is_in_time = co_await ReadInto(room, Clock::now() + patience, body);
       if (is_draining_ && body.size() < length) co_return Draining();
-      if (error == beast::error::timeout) co_return Stalled();
-      is_gone_ = is_gone_ || error;
       if (is_gone_ || is_closed_) co_return absl::CancelledError("The caller is gone.");
+      if (!is_in_time) co_return Stalled();
     }
     co_return absl::OkStatus();
+  }
+
+  // Straight into the room, which Prepare has returned. False at the deadline.
+  Task<bool> ReadInto(absl::Span<char> room, Clock::time_point deadline, HttpBody& body) {
+    is_reading_ = true;
+    socket_.expires_never();  // after which it would close the connection, without an answer
+    AsyncRead(asio::buffer(room.data(), room.size()),
+              [this, self = shared_from_this(), &body](const error_code& error, size_t count) {
+                is_reading_ = false;
+                is_gone_ = is_gone_ || (error && error != asio::error::operation_aborted);
+                body.Commit(count);
+                progress().Add(count);
+                arrived_.Set();
+              });
+    bool is_in_time = true;
+    while (is_reading_) {
+      const bool has_arrived = co_await arrived_.Wait(deadline - Clock::now());
+      if (!is_reading_ || (has_arrived && !is_closed_ && !is_draining_)) continue;
+      is_in_time = has_arrived;
+      deadline = Clock::time_point::max() - kIdleTime;
+      socket_.cancel();
+    }
+    co_return is_in_time;
   }
 
   Task<absl::Status> ReadChunks(RestCall& call, Parser& parser, uint64_t most, HttpBody& body) {
@@ -487,6 +498,7 @@ class RestConnection final : public RestConnections::Member,
         const uint64_t step = std::min(kStepBytes, most);
         const absl::Status has_room = co_await AwaitRoom(call, call.BytesFor(step), body);
         if (!has_room.ok()) co_return has_room;
+        progress().Enter(Phase::kReceiving);
         reserved += step;
       }
       const absl::Span<char> room = body.Prepare(HttpBody::kBlockBytes / 16);
@@ -530,6 +542,8 @@ class RestConnection final : public RestConnections::Member,
         co_return absl::OkStatus();
       }
       if (Clock::now() >= deadline || is_draining_) co_return share.status();
+      // While it waits itself, it is not slow.
+      if (progress().phase() != Phase::kRunning) progress().Enter(Phase::kRunning);
       shared_.connections.CloseSlow();
       error_code cancelled;
       asio::steady_timer pause(socket_.get_executor(), kBetweenLooksForRoom);
@@ -631,10 +645,9 @@ class RestConnection final : public RestConnections::Member,
   Event worked_;
   std::shared_ptr<CallerAccount> account_;  // of the request
   RestCall* call_ = nullptr;                // while it runs
-  bool is_reading_ = false;                 // into incoming_
-  bool is_reading_body_ = false;            // into the body
-  bool is_gone_ = false;                    // the caller
-  bool is_closed_ = false;                  // by the server
+  bool is_reading_ = false;
+  bool is_gone_ = false;    // the caller
+  bool is_closed_ = false;  // by the server
   bool is_draining_ = false;
 };
 

@@ -401,6 +401,11 @@ bool AppendElement(T value, char*& to) {
   } else {
     if constexpr (std::is_same_v<T, float>) {
       if (!std::isfinite(value)) return false;
+      if (value == 0 && std::signbit(value)) {  // parsers take -0 for an integer
+        constexpr absl::string_view kMinusZero = "-0.0";
+        to = std::copy(kMinusZero.begin(), kMinusZero.end(), to);
+        return true;
+      }
     }
     to = std::to_chars(to, to + kMostCharacters<T>, value).ptr;
   }

@@ -166,7 +166,7 @@ class Inference(RestCase):
         generator = np.random.default_rng(5)
         bits = generator.integers(0, 1 << 32, 20_000, dtype=np.uint32)
         floats = bits.view(np.float32)
-        floats = floats[np.isfinite(floats)]
+        floats = np.append(floats[np.isfinite(floats)], [0.0, -0.0, 2.0**64, 1e20]).astype(np.float32)
         request = {"inputs": [tensor("input", "FP32", [len(floats)], [float(each) for each in floats])]}
         data = self.ok(infer(self.server, "identity", request)).json()["outputs"][0]["data"]
         np.testing.assert_array_equal(np.array(data, np.float32).view(np.uint32), floats.view(np.uint32))

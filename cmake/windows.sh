@@ -14,7 +14,7 @@ readonly compiler_sha256=289767b49dc8525bce262ea06fee4ef9fced2e131a55b25654ce871
 
 # What a Windows Server has by itself, and the DLL that stands beside the programs.
 readonly windows_dlls=" advapi32 bcrypt crypt32 d3d12 d3dcompiler_47 dbghelp dxgi gdi32 iphlpapi kernel32 \
-msvcrt ntdll ole32 shell32 user32 ws2_32 "
+mswsock msvcrt ntdll ole32 shell32 user32 ws2_32 "
 
 # windows_deps [engine|all]: sets windows_deps to the folder of them.
 windows_deps() {

@@ -202,10 +202,10 @@ SharedMemory::Users UsersOfSharedMemory(const ServerOptions& options) {
                                                           : SharedMemory::Users::kServerAndCaller;
 }
 
-absl::Status DecideConnections(Limits& limits) {
+absl::Status DecideConnections(bool serves_http, Limits& limits) {
   const bool is_default = limits.max_connections == 0;
-  const uint64_t open_files = AllowOpenFiles(FilesFor(limits.max_connections));
-  RETURN_IF_ERROR(LimitConnections(open_files, limits));
+  const uint64_t open_files = AllowOpenFiles(FilesFor(limits.max_connections, serves_http));
+  RETURN_IF_ERROR(LimitConnections(open_files, serves_http, limits));
   if (is_default && limits.max_connections < kDefaultConnections) {
     LogLine(LogLevel::kWarning, "few_files")
         .Add("open_files", open_files)
@@ -248,7 +248,7 @@ absl::Status Server::Initialize() {
                                          {.repository = !options_.repository.folder.empty(),
                                           .http = !options_.http_address.empty()},
                                          limits));
-  RETURN_IF_ERROR(DecideConnections(limits));
+  RETURN_IF_ERROR(DecideConnections(!options_.http_address.empty(), limits));
   ASSIGN_OR_RETURN(access_, Access::Create(options_.access));
   model_budget_ =
       std::make_shared<ByteBudget>(limits.max_total_model_bytes, "max_total_model_bytes");

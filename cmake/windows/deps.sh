@@ -21,7 +21,8 @@ key=$({
   cat toolchain.cmake directx-headersConfig.cmake deps.sh grpc/* highway/*
   "$triplet-g++-posix" --version
   dpkg-query -W libgrpc-dev libprotobuf-dev libabsl-dev libre2-dev libssl-dev libspdlog-dev libfmt-dev \
-    prometheus-cpp-dev libz-mingw-w64-dev directx-headers-dev libhwy-dev libgtest-dev
+    prometheus-cpp-dev libz-mingw-w64-dev directx-headers-dev libhwy-dev libgtest-dev \
+    libboost-dev libsimdjson-dev
 } | sha256sum | cut -c 1-16)
 readonly key
 
@@ -93,6 +94,11 @@ directx() {
   cp directx-headersConfig.cmake "$prefix/lib/cmake/directx-headers"
 }
 
+# Headers only, and the same for all systems.
+boost() {
+  cp -r /usr/include/boost "$prefix/include"
+}
+
 make_engine() {
   step fetch fetch abseil highway
   step directx directx
@@ -109,7 +115,9 @@ patch_grpc() {
 
 make_all() {
   cp -r "$cache/$key-engine/." "$prefix"
-  step fetch fetch prometheus-cpp protobuf grpc re2 openssl spdlog fmtlib
+  step fetch fetch prometheus-cpp protobuf grpc re2 openssl simdjson spdlog fmtlib
+  step boost boost
+  step simdjson cmake_build simdjson "$work/source/simdjson"
   step prometheus cmake_build prometheus "$work/source/prometheus-cpp" \
     -DENABLE_{PULL,PUSH,TESTING,COMPRESSION}=OFF -DUSE_THIRDPARTY_LIBRARIES=OFF
   step re2_tables re2_tables

@@ -9,21 +9,22 @@ namespace {
 
 uint32_t ConnectionsWith(uint64_t open_files, uint32_t max_connections = 0) {
   Limits limits = {.max_connections = max_connections};
-  EXPECT_EQ(LimitConnections(open_files, limits), absl::OkStatus()) << open_files;
+  EXPECT_EQ(LimitConnections(open_files, /*serves_http=*/false, limits), absl::OkStatus())
+      << open_files;
   return limits.max_connections;
 }
 
 std::string Refusal(uint64_t open_files, uint32_t max_connections) {
   Limits limits = {.max_connections = max_connections};
-  const absl::Status status = LimitConnections(open_files, limits);
+  const absl::Status status = LimitConnections(open_files, /*serves_http=*/false, limits);
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   return std::string(status.message());
 }
 
 TEST(ConnectionPlan, TheDefaultAdaptsToTheFilesOfTheProcess) {
   EXPECT_EQ(ConnectionsWith(UINT64_MAX), 1024u);
-  EXPECT_EQ(ConnectionsWith(FilesFor(0)), 1024u);
-  EXPECT_EQ(ConnectionsWith(FilesFor(0) - 1), 1023u);
+  EXPECT_EQ(ConnectionsWith(FilesFor(0, /*serves_http=*/false)), 1024u);
+  EXPECT_EQ(ConnectionsWith(FilesFor(0, /*serves_http=*/false) - 1), 1023u);
   EXPECT_EQ(ConnectionsWith(1024), 256u);
   EXPECT_EQ(ConnectionsWith(512 + 2 * 16), 16u);
   EXPECT_EQ(Refusal(512 + 2 * 16 - 1, 0),

@@ -1,5 +1,6 @@
 #include "server/http/routes.h"
 
+#include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -106,8 +107,12 @@ absl::StatusOr<RoutedRequest> FindRoute(absl::string_view verb, absl::string_vie
   absl::ConsumeSuffix(&path, "/");
   std::vector<std::string> segments;
   for (const absl::string_view each : absl::StrSplit(path, '/')) {
-    const std::optional<std::string> segment = WithoutPercents(each);
-    if (segment.has_value()) segments.push_back(*segment);
+    std::optional<std::string> segment = WithoutPercents(each);
+    if (!segment.has_value()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "The path \"", Excerpt(path), "\" has a % without two hexadecimal digits behind it."));
+    }
+    segments.push_back(*std::move(segment));
   }
   std::string verbs;
   for (const Route& route : kRoutes) {

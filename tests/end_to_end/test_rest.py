@@ -97,6 +97,9 @@ class Information(RestCase):
 
     def test_paths_and_methods(self):
         self.refused(ask(self.server, "GET", "/v3"), 404, 'There is no "/v3" here; the paths begin with /v2.')
+        self.refused(ask(self.server, "GET", "/v2/%zz/models/argmax"), 400,
+                     'The path "v2/%zz/models/argmax" has a % without two hexadecimal digits behind it.')
+        self.assertEqual(ask(self.server, "GET", "/v2/models/arg%6dax").status, 200)
         self.refused(ask(self.server, "GET", "/v2/models/argmax/infer"), 405,
                      "The method of the request is GET; this path takes POST.")
         self.refused(ask(self.server, "GET", "/v2/models/nothing"), 404, 'There is no model "nothing"', "model_name")

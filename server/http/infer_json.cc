@@ -516,7 +516,8 @@ absl::StatusOr<InferResult> EncodeResult(grpc::ByteBuffer& response, const Resul
       ASSIGN_OR_RETURN(const DataType type, ElementTypeFrom(output.datatype(), "datatype"));
       json += ",\"data\":[";
       RETURN_IF_ERROR(VisitType(output.datatype(), type, [&](auto example) {
-        return AppendElements<decltype(example)>(bytes, output.name(), max_json_bytes, json);
+        return AppendElements<decltype(example)>(
+            bytes, output.name(), max_json_bytes - std::min(max_json_bytes, json.size()), json);
       }));
       json += "]}";
     }

@@ -45,7 +45,7 @@ struct InferResult {
   std::optional<SplitMessage> message;
 };
 
-// Of a serialized ModelInferResponse, which it takes. `max_json_bytes`: of one output's elements.
+// Of a serialized ModelInferResponse, which it takes. `max_json_bytes`: of all elements.
 absl::StatusOr<InferResult> EncodeResult(grpc::ByteBuffer& response, const ResultForm& form,
                                          size_t max_json_bytes);
 

@@ -242,6 +242,16 @@ void RestCall::Call(std::function<void()> done) {
                             });
 }
 
+uint64_t RestCall::BytesToAnswer() const {
+  // FLOAT16, whose elements take two bytes, has the longest text.
+  constexpr uint64_t kTextPerByte = 9;
+  const bool is_binary = form_.is_binary && form_.is_binary_output.empty();
+  const bool is_short = is_binary && header_.accept_encoding.empty();
+  return is_short ? 0
+                  : std::min<uint64_t>(kTextPerByte * response_.Length(),
+                                       parts_.bodies.limit() / kShareOfJson);
+}
+
 RestAnswer RestCall::Answer() {
   request_.Clear();
   RestAnswer answer;
@@ -256,7 +266,10 @@ RestAnswer RestCall::Answer() {
     answer = ErrorAnswer(result_);
   }
   if (!origin_.traceparent.empty()) answer.fields.emplace_back(kTraceparent, origin_.traceparent);
-  Compress(answer);
+  static_cast<void>(CatchOutOfMemory([&] {
+    Compress(answer);
+    return absl::OkStatus();
+  }));
   return answer;
 }
 

@@ -84,7 +84,8 @@ class RestCall {
   // May be called from Call until `done`.
   void Cancel() { context_.TryCancel(); }
 
-  size_t response_bytes() const { return response_.Length(); }
+  // The memory for the text of the answer.
+  uint64_t BytesToAnswer() const;
   RestAnswer Answer();
   RestAnswer Refuse(const absl::Status& why);
 

@@ -1,5 +1,10 @@
 #include "server/http/rest_server.h"
 
+#ifdef __clang__  // which Asio 1.74 does not ask for the coroutines of C++20
+#define BOOST_ASIO_HAS_CO_AWAIT 1
+#define BOOST_ASIO_HAS_STD_COROUTINE 1
+#endif
+
 #include <openssl/x509v3.h>
 
 #include <algorithm>
@@ -306,6 +311,7 @@ class RestConnection final : public RestConnections::Member,
     const auto call = std::make_shared<RestCall>(shared_.call_parts, peer_, certificate_name_);
     progress().Enter(Phase::kReceiving);
     RestAnswer answer;
+    HttpBody answer_room;  // holds the memory of the answer until it is sent
     absl::Status status = header_read;
     RestHeader header;
     if (status.ok()) status = FieldsOf(parser, header);
@@ -325,9 +331,12 @@ class RestConnection final : public RestConnections::Member,
     if (status.ok()) status = co_await Decode(*call, body);
     if (is_gone_ || is_closed_) co_return false;
     if (status.ok()) {
-      co_await RunCall(*call);
+      co_await RunCall(call);
       if (is_gone_ || is_closed_) co_return false;
-      co_await Work(kMostInlineBytes < call->response_bytes(), [&] { answer = call->Answer(); });
+      status = co_await AwaitRoom(*call, call->BytesToAnswer(), answer_room);
+    }
+    if (status.ok()) {
+      co_await Work(call->BytesToAnswer() > kMostInlineBytes, [&] { answer = call->Answer(); });
     } else {
       answer = call->Refuse(status);
     }
@@ -578,14 +587,14 @@ class RestConnection final : public RestConnections::Member,
     co_return status;
   }
 
-  Task<> RunCall(RestCall& call) {
-    call_ = &call;
-    call.Call([self = shared_from_this()] {
+  Task<> RunCall(std::shared_ptr<RestCall> call) {
+    call_ = call;
+    call->Call([self = shared_from_this(), call] {
       asio::post(self->socket_.get_executor(), [self] { self->worked_.Set(); });
     });
     StartRead();  // notices that the caller goes away
     co_await worked_.WaitUntilSet();
-    call_ = nullptr;
+    call_.reset();
   }
 
   Task<bool> Write(const RestAnswer& answer, bool is_head, bool keeps) {
@@ -644,7 +653,7 @@ class RestConnection final : public RestConnections::Member,
   Event arrived_;              // bytes in buffer_, or a change of the flags
   Event worked_;
   std::shared_ptr<CallerAccount> account_;  // of the request
-  RestCall* call_ = nullptr;                // while it runs
+  std::shared_ptr<RestCall> call_;          // while it runs
   bool is_reading_ = false;
   bool is_gone_ = false;    // the caller
   bool is_closed_ = false;  // by the server

@@ -9,6 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "kernels/base/excerpt.h"
+#include "server/status/error_reason.h"
 
 namespace opmill {
 namespace {
@@ -125,8 +126,9 @@ absl::StatusOr<RoutedRequest> FindRoute(absl::string_view verb, absl::string_vie
     return absl::UnimplementedError(absl::StrCat("The method of the request is ", Excerpt(verb),
                                                  "; this path takes ", verbs, "."));
   }
-  return absl::NotFoundError(
-      absl::StrCat("There is no \"", Excerpt(target), "\" here; the paths begin with /v2."));
+  return WithReason(absl::NotFoundError(absl::StrCat("There is no \"", Excerpt(target),
+                                                     "\" here; the paths begin with /v2.")),
+                    "NOT_SUPPORTED");
 }
 
 }  // namespace opmill

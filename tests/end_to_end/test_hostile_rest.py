@@ -169,6 +169,27 @@ class HostileRest(hostile.Server, unittest.TestCase):
         self.assert_memory(server, before)
         self.assertEqual(rest.infer(server, "argmax", b" " * (16 << 20)).status, 413)
 
+    def test_answers_that_take_much_memory(self):
+        """As JSON they are several times as long as their tensors."""
+        server = self.serve()
+        before = server.status_bytes("VmRSS")
+        array = np.full((1 << 18,), np.float32(-1.17549435e-38))
+        header = json.dumps({"inputs": [{"name": "input", "datatype": "FP32", "shape": list(array.shape),
+                                         "parameters": {"binary_data_size": array.nbytes}}]}).encode()
+
+        def send(_):
+            answer = rest.infer(server, "identity", header + array.tobytes(),
+                                {"Inference-Header-Content-Length": str(len(header)), "Accept-Encoding": "gzip"})
+            return answer.status
+
+        with self.neighbour(server) as neighbour, concurrent.futures.ThreadPoolExecutor(32) as pool:
+            statuses = list(pool.map(send, range(64)))
+        print(f"answers: { {status: statuses.count(status) for status in statuses} }")
+        self.assertLessEqual(set(statuses), {200, 429})
+        self.assertIn(200, statuses)
+        neighbour.check(self)
+        self.assert_memory(server, before)
+
     def test_slow_headers_and_bodies_end(self):
         server = self.serve("--stall_timeout=1s")
         with rest.Raw(server) as slow, rest.Raw(server) as silent:

@@ -107,8 +107,9 @@ def main():
 
     PASSED.mkdir(parents=True, exist_ok=True)
     commands = list(commands_of(arguments.build))
-    (PASSED / "compile_commands.json").write_text(json.dumps(commands))
     of_source = {os.path.relpath(command["file"]): command for command in commands}
+    joined_into = {path: command.pop("joined") for path, command in of_source.items() if "joined" in command}
+    (PASSED / "compile_commands.json").write_text(json.dumps(commands))
 
     changed, why = (None, "--all") if arguments.all else changes()
     sources, checked = Sources(), []
@@ -121,7 +122,7 @@ def main():
     units = collections.defaultdict(list)  # read together
     for path in waiting:
         is_alone = changed is None or path in changed
-        units[path if is_alone else of_source[path].get("joined", path)].append(path)
+        units[path if is_alone else joined_into.get(path, path)].append(path)
     units = {unit if len(paths) > 1 else paths[0]: paths for unit, paths in units.items()}
     print(f"clang-tidy: {len(checked)} of {len(tracked)} sources ({why}), {len(waiting)} not yet passed",
           flush=True)

@@ -348,16 +348,18 @@ class InferDecoder {
       return InvalidField(field, absl::StrCat(field, " has fewer elements than the shape [",
                                               absl::StrJoin(tensor.shape(), ","), "]."));
     }
-    grpc::Slice elements(static_cast<size_t>(*count) * ElementBytes(type));
-    RETURN_IF_ERROR(VisitType(tensor.datatype(), type, [&](auto example) {
+    return VisitType(tensor.datatype(), type, [&](auto example) -> absl::Status {
       using T = decltype(example);
-      T* const begin = reinterpret_cast<T*>(const_cast<uint8_t*>(elements.begin()));
-      return DataReader<T>(field, tensor.datatype(), tensor.shape(),
-                           absl::MakeSpan(begin, static_cast<size_t>(*count)))
-          .Read(data);
-    }));
-    contents_.push_back({std::move(elements)});  // copies short ones
-    return absl::OkStatus();
+      const size_t size = static_cast<size_t>(*count);
+      auto elements = std::make_unique_for_overwrite<T[]>(size);
+      RETURN_IF_ERROR(DataReader<T>(field, tensor.datatype(), tensor.shape(),
+                                    absl::MakeSpan(elements.get(), size))
+                          .Read(data));
+      T* const begin = elements.release();  // to the slice
+      contents_.push_back({grpc::Slice(
+          begin, size * sizeof(T), [](void* owned) { delete[] static_cast<T*>(owned); }, begin)});
+      return absl::OkStatus();
+    });
   }
 
   // Nullopt if a size is negative, which the service refuses, or there are too many elements.

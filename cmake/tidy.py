@@ -108,7 +108,10 @@ def main():
     PASSED.mkdir(parents=True, exist_ok=True)
     commands = list(commands_of(arguments.build))
     of_source = {os.path.relpath(command["file"]): command for command in commands}
-    joined_into = {path: command.pop("joined") for path, command in of_source.items() if "joined" in command}
+    joined_into = {}
+    for command in commands:
+        if "joined" in command:  # which clang-tidy refuses
+            joined_into[os.path.relpath(command["file"])] = command.pop("joined")
     (PASSED / "compile_commands.json").write_text(json.dumps(commands))
 
     changed, why = (None, "--all") if arguments.all else changes()

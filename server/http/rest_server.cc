@@ -325,8 +325,7 @@ class RestConnection final : public RestConnections::Member,
     HttpBody body;
     if (status.ok()) status = co_await ReadBody(*call, parser, body);
     // What follows a body that was not read is not a request.
-    const bool has_body = parser.chunked() || parser.content_length().value_or(0) > 0;
-    const bool is_in_step = status.ok() || (is_clear && !has_body);
+    const bool is_in_step = status.ok() || (is_clear && !HasBody(parser));
     progress().Enter(Phase::kRunning);
     if (status.ok()) status = co_await Decode(*call, body);
     if (is_gone_ || is_closed_) co_return false;
@@ -345,6 +344,11 @@ class RestConnection final : public RestConnections::Member,
     progress().Enter(Phase::kSending);
     const bool is_written = co_await Write(answer, is_head, keeps);
     co_return is_written&& keeps;
+  }
+
+  // Of a request whose header is complete.
+  static bool HasBody(const Parser& parser) {
+    return parser.chunked() || parser.content_length().value_or(0) > 0;
   }
 
   static absl::Status FieldsOf(const Parser& parser, RestHeader& to) {
@@ -426,7 +430,7 @@ class RestConnection final : public RestConnections::Member,
     const uint64_t most = call.max_body_bytes();
     const auto length = parser.content_length();
     if (length.has_value() && *length > most) co_return TooLarge(most);
-    if (!parser.chunked() && length.value_or(0) == 0) co_return absl::OkStatus();
+    if (!HasBody(parser)) co_return absl::OkStatus();
     if (length.has_value()) {
       const absl::Status has_room = co_await AwaitRoom(call, call.BytesFor(*length), body);
       if (!has_room.ok()) co_return has_room;

@@ -43,16 +43,8 @@ void HttpBody::Append(absl::string_view bytes) {
 }
 
 void HttpBody::CopyTo(size_t offset, size_t size, char* target) const {
-  for (size_t i = 0; size > 0; ++i) {
-    if (offset >= used_[i]) {
-      offset -= used_[i];
-      continue;
-    }
-    const size_t count = std::min(size, used_[i] - offset);
-    std::memcpy(target, blocks_[i].begin() + offset, count);
-    target += count;
-    size -= count;
-    offset = 0;
+  for (const grpc::Slice& part : Slices(offset, size)) {
+    target = std::copy(part.begin(), part.end(), target);
   }
 }
 

@@ -161,6 +161,21 @@ class DataReader {
   size_t count_ = 0;
 };
 
+// Readers of a parameter of the binary extension.
+template <typename Target>
+auto BoolInto(Target& to) {
+  return [&to](const std::string& path, element value) -> absl::Status {
+    ASSIGN_OR_RETURN(to, json::BoolFrom(path, value));
+    return absl::OkStatus();
+  };
+}
+auto IntegerInto(std::optional<int64_t>& to) {
+  return [&to](const std::string& path, element value) -> absl::Status {
+    ASSIGN_OR_RETURN(to, json::IntegerFrom(path, value));
+    return absl::OkStatus();
+  };
+}
+
 // Decodes one request.
 class InferDecoder {
  public:
@@ -171,7 +186,9 @@ class InferDecoder {
     RETURN_IF_ERROR(json::ForEachField(
         "", root, [&](const std::string& path, absl::string_view name, element value) {
           if (name == "id") return ReadString(path, value, *to.mutable_id());
-          if (name == "parameters") return ReadRequestParameters(path, value, to);
+          if (name == "parameters") {
+            return ReadParameters(path, value, "binary_data_output", BoolInto(form_.is_binary), to);
+          }
           if (name == "inputs") {
             return json::ForEachElement(path, value,
                                         [&](const std::string& each_path, element each) {
@@ -215,17 +232,15 @@ class InferDecoder {
                                      Excerpt(expected), "\"."));
   }
 
-  absl::Status ReadRequestParameters(const std::string& path, element value,
-                                     ModelInferRequest& to) {
+  // read_own(path, value) takes the parameter that is named `own`; the others go to the message.
+  template <typename Message, typename ReadOwn>
+  static absl::Status ReadParameters(const std::string& path, element value, absl::string_view own,
+                                     const ReadOwn& read_own, Message& to) {
     return json::ForEachField(
-        path, value,
-        [&](const std::string& each_path, absl::string_view name, element each) -> absl::Status {
-          if (name != "binary_data_output") {
-            return json::ReadParameter(each_path, name, each,
-                                       (*to.mutable_parameters())[std::string(name)]);
-          }
-          ASSIGN_OR_RETURN(form_.is_binary, json::BoolFrom(each_path, each));
-          return absl::OkStatus();
+        path, value, [&](const std::string& each_path, absl::string_view name, element each) {
+          if (name == own) return read_own(each_path, each);
+          return json::ReadParameter(each_path, name, each,
+                                     (*to.mutable_parameters())[std::string(name)]);
         });
   }
 
@@ -238,7 +253,10 @@ class InferDecoder {
           if (name == "name") return ReadString(each_path, each, *to.mutable_name());
           if (name == "datatype") return ReadString(each_path, each, *to.mutable_datatype());
           if (name == "shape") return ReadShape(each_path, each, to);
-          if (name == "parameters") return ReadInputParameters(each_path, each, to, binary_bytes);
+          if (name == "parameters") {
+            return ReadParameters(each_path, each, "binary_data_size", IntegerInto(binary_bytes),
+                                  to);
+          }
           if (name == "data") {
             data = each;
             return absl::OkStatus();
@@ -271,48 +289,20 @@ class InferDecoder {
         });
   }
 
-  static absl::Status ReadInputParameters(const std::string& path, element value,
-                                          ModelInferRequest::InferInputTensor& to,
-                                          std::optional<int64_t>& binary_bytes) {
-    return json::ForEachField(
-        path, value,
-        [&](const std::string& each_path, absl::string_view name, element each) -> absl::Status {
-          if (name != "binary_data_size") {
-            return json::ReadParameter(each_path, name, each,
-                                       (*to.mutable_parameters())[std::string(name)]);
-          }
-          ASSIGN_OR_RETURN(binary_bytes, json::IntegerFrom(each_path, each));
-          return absl::OkStatus();
-        });
-  }
-
   absl::Status ReadOutput(const std::string& path, element value,
                           ModelInferRequest::InferRequestedOutputTensor& to) {
     std::optional<bool> is_binary;
     RETURN_IF_ERROR(json::ForEachField(
         path, value, [&](const std::string& each_path, absl::string_view name, element each) {
           if (name == "name") return ReadString(each_path, each, *to.mutable_name());
-          if (name == "parameters") return ReadOutputParameters(each_path, each, to, is_binary);
+          if (name == "parameters") {
+            return ReadParameters(each_path, each, "binary_data", BoolInto(is_binary), to);
+          }
           return json::UnknownField(each_path, {"name", "parameters"});
         }));
     if (is_binary.has_value()) form_.is_binary_output[to.name()] = *is_binary;
     if (to.parameters().contains("shared_memory_region")) form_.shared_outputs.insert(to.name());
     return absl::OkStatus();
-  }
-
-  static absl::Status ReadOutputParameters(const std::string& path, element value,
-                                           ModelInferRequest::InferRequestedOutputTensor& to,
-                                           std::optional<bool>& is_binary) {
-    return json::ForEachField(
-        path, value,
-        [&](const std::string& each_path, absl::string_view name, element each) -> absl::Status {
-          if (name != "binary_data") {
-            return json::ReadParameter(each_path, name, each,
-                                       (*to.mutable_parameters())[std::string(name)]);
-          }
-          ASSIGN_OR_RETURN(is_binary, json::BoolFrom(each_path, each));
-          return absl::OkStatus();
-        });
   }
 
   absl::Status TakeBinary(const std::string& path, int64_t bytes,

@@ -55,21 +55,24 @@ absl::Status Upload(Device& device, const std::shared_ptr<Buffer>& buffer, uint6
       });
 }
 
-// To memory to which the host has no access. A run writes whole blocks, so those at both ends are
-// read first.
+// To memory to which the host has no access. A run writes whole blocks, so one that has other bytes
+// too is read first.
 absl::Status UploadWithin(Device& device, const std::shared_ptr<Buffer>& buffer, uint64_t offset,
                           absl::Span<const std::byte> bytes) {
   constexpr uint64_t kBlock = kPlacementAlignment;
   const uint64_t begin = offset / kBlock * kBlock;
   const uint64_t end = std::min(RoundUp(offset + bytes.size(), kBlock), buffer->size_bytes());
   const uint64_t last_block = (end - 1) / kBlock * kBlock;
+  const bool keeps_first = begin < offset;
+  const bool keeps_last =
+      offset + bytes.size() < end && !(keeps_first && last_block == begin);  // which is read once
   return Upload(device, buffer, begin, end,
                 [&](uint64_t at, absl::Span<std::byte> to) -> absl::Status {
                   const uint64_t to_end = at + to.size();
-                  if (at == begin) {
+                  if (keeps_first && at == begin) {
                     RETURN_IF_ERROR(ReadBuffer(device, buffer, at, to.subspan(0, kBlock)));
                   }
-                  if (to_end == end) {
+                  if (keeps_last && to_end == end) {
                     const auto block = static_cast<size_t>(last_block - at);
                     RETURN_IF_ERROR(ReadBuffer(device, buffer, last_block, to.subspan(block)));
                   }

@@ -9,6 +9,7 @@
 #include "proto/payload.h"
 #include "tests/conformance/random.h"
 #include "tests/fuzz/check.h"
+#include "tests/fuzz/message_bytes.h"
 
 namespace opmill {
 namespace {
@@ -29,16 +30,6 @@ grpc::ByteBuffer Cut(const std::string& bytes, uint64_t seed) {
 std::string BytesOf(const Payload& payload) {
   std::string bytes(payload.size(), '\0');
   payload.CopyTo(reinterpret_cast<std::byte*>(bytes.data()));
-  return bytes;
-}
-
-std::string BytesOf(const grpc::ByteBuffer& buffer) {
-  std::vector<grpc::Slice> slices;
-  FUZZ_CHECK(buffer.Dump(&slices).ok(), "");
-  std::string bytes;
-  for (const grpc::Slice& slice : slices) {
-    bytes.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
-  }
   return bytes;
 }
 
@@ -103,7 +94,7 @@ void Run(const std::string& bytes, uint64_t seed, PayloadKind kind, const Join& 
   header.set_model_file(file_bytes);
   DropUnknownOfChunks(expected);
   Message joined;
-  FUZZ_CHECK(joined.ParseFromString(BytesOf(join(header, SlicesOf(expected)))), "");
+  FUZZ_CHECK(joined.ParseFromString(MessageBytes(join(header, SlicesOf(expected)))), "");
   FUZZ_CHECK(joined.SerializeAsString() == expected.SerializeAsString(), "");
 }
 

@@ -14,6 +14,7 @@
 #include "server/http/infer_json.h"
 #include "server/models/data_types.h"
 #include "tests/fuzz/check.h"
+#include "tests/fuzz/message_bytes.h"
 
 namespace opmill {
 namespace {
@@ -31,19 +32,10 @@ HttpBody BodyOf(absl::string_view bytes) {
   return body;
 }
 
-std::string BytesOf(const grpc::ByteBuffer& buffer) {
-  std::vector<grpc::Slice> slices;
-  FUZZ_CHECK(buffer.Dump(&slices).ok(), "The message cannot be read.");
-  std::string bytes;
-  for (const grpc::Slice& slice : slices) {
-    bytes.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
-  }
-  return bytes;
-}
-
 inference::ModelInferRequest Parse(const grpc::ByteBuffer& message) {
   inference::ModelInferRequest request;
-  FUZZ_CHECK(request.ParseFromString(BytesOf(message)), "The request is not a ModelInferRequest.");
+  FUZZ_CHECK(request.ParseFromString(MessageBytes(message)),
+             "The request is not a ModelInferRequest.");
   return request;
 }
 

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 """Runs clang-tidy on sources: tidy.py [--all] CLANG_TIDY BUILD.
 
-By default on those that differ, or include what differs, from the commit that this branch was made from:
-the newest one that it shares with origin/main. On main itself, that is the newest commit that is 8 hours older
-than the last one. On all sources if there is no such commit, or if the checks themselves differ.
+By default on those that differ, or include what differs, from the commit that changed.py compares with; on all
+sources if there is no such commit, or if the checks themselves differ.
 
 A source that has passed is not checked again before it, what it includes, or the checks change; build/lint
 holds the hashes of those.
@@ -23,8 +22,9 @@ import re
 import subprocess
 import sys
 
+from changed import changes, git
+
 CHECKS = {".clang-tidy", "cmake/lint_requirements.txt", "cmake/warnings.cmake"}
-HOURS_OF_A_PUSH = 8  # what is pushed to main together is at most this old; each night checks all sources
 PASSED = pathlib.Path("build/lint")
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 GENERATED = re.compile(r"(\.grpc)?\.pb\.h$")
@@ -34,27 +34,6 @@ PRECOMPILED = re.compile(
     r" -Winvalid-pch| -include \S*/cmake_pch\.hxx| -Wno-(stringop|array|subobject)-\w+| --param=\S+")
 JOINED = re.compile(r"/Unity/unity_\d+_cxx\.cxx$")  # several sources as one
 JOINED_FILTER = r"--header-filter=(kernels|shaders|tests|server|client)/.*\.(h|cc)$"
-
-
-def git(*arguments):
-    result = subprocess.run(["git", *arguments], capture_output=True, text=True, check=False)
-    return result.stdout.splitlines() if result.returncode == 0 else None
-
-
-def changes():
-    """What differs from the base, and the base's name; None if everything may."""
-    head, = git("rev-parse", "HEAD")
-    base = git("merge-base", "HEAD", "origin/main")
-    if not base or base == [head]:
-        made = int(git("show", "--no-patch", "--format=%ct", "HEAD")[0])
-        base = git("rev-list", "-1", f"--before={made - HOURS_OF_A_PUSH * 3600}", "HEAD")
-    if not base:
-        return None, f"no commit is {HOURS_OF_A_PUSH} hours older than the last one"
-    changed = set(git("diff", "--name-only", base[0])) | set(
-        git("ls-files", "--others", "--exclude-standard"))
-    if changed & CHECKS:
-        return None, "the checks differ"
-    return changed, f"since {base[0][:12]}"
 
 
 def commands_of(build):
@@ -115,6 +94,8 @@ def main():
     (PASSED / "compile_commands.json").write_text(json.dumps(commands))
 
     changed, why = (None, "--all") if arguments.all else changes()
+    if changed is not None and changed & CHECKS:
+        changed, why = None, "the checks differ"
     sources, checked = Sources(), []
     tracked = set(git("ls-files", "--cached", "--others", "--exclude-standard", "*.cc"))
     for path in sorted(tracked & of_source.keys()):

@@ -33,13 +33,13 @@ struct Candidate {
   size_t set = 0;
   size_t number = 0;
   std::vector<size_t> kernels;   // with their device
-  std::vector<size_t> features;  // the pairs, and the entry points with the kind
+  std::vector<size_t> features;  // the values and pairs, and the entry points with the kind
   double run_cost = 0;           // in kernels
 };
 
 class Chooser {
  public:
-  explicit Chooser(const std::vector<CaseSet>& sets) {
+  Chooser(const std::vector<CaseSet>& sets, Slice pairs) : slice_(pairs) {
     for (size_t s = 0; s < sets.size(); ++s) {
       for (size_t i = 0; i < sets[s].cases.size(); ++i) AddCandidate(sets[s], s, i);
     }
@@ -73,8 +73,11 @@ class Chooser {
     } else {
       for (const KernelPermutation& kernel : plan->kernels) {
         candidate.kernels.push_back(kernels_.Of({set.device, kernel}));
+        for (const std::string& value : MacroValues(kernel)) {
+          candidate.features.push_back(features_.Of(value));
+        }
         for (const std::string& pair : MacroPairs(kernel)) {
-          candidate.features.push_back(features_.Of(pair));
+          if (slice_.Has(pairs_.Of(pair))) candidate.features.push_back(features_.Of(pair));
         }
         candidate.features.push_back(
             features_.Of(absl::StrCat(set.kind, ": ", kernel.shader, " ", kernel.entry)));
@@ -103,7 +106,8 @@ class Chooser {
   }
 
   Numbers<std::pair<std::string, KernelPermutation>> kernels_;
-  Numbers<std::string> features_;
+  Numbers<std::string> features_, pairs_;
+  const Slice slice_;
   std::vector<Candidate> candidates_;
   std::vector<bool> has_kernel_, has_feature_;
 };
@@ -118,9 +122,9 @@ std::vector<CaseSet> SystematicSets(const std::string& device, const PlanOptions
   return sets;
 }
 
-CaseCover::CaseCover(const std::vector<CaseSet>& sets) {
+CaseCover::CaseCover(const std::vector<CaseSet>& sets, Slice pairs) {
   for (const CaseSet& set : sets) chosen_.emplace_back(set.cases.size());
-  Chooser(sets).Run(sets, [&](size_t set, size_t number) {
+  Chooser(sets, pairs).Run(sets, [&](size_t set, size_t number) {
     chosen_[set][number] = true;
     const ConformanceCase& c = sets[set].cases[number];
     const absl::StatusOr<OperatorPlan> plan = MakePlan(c.desc, c.options);

@@ -25,11 +25,19 @@ struct CaseSet {
 // The systematic table: a set for each type.
 std::vector<CaseSet> SystematicSets(const std::string& device, const PlanOptions& own);
 
-// The chosen cases together have every pair of macro values (MacroPairs) that the kernels of any
-// case have. The choice depends only on the sets.
+// One in `share`, from number `first` on.
+struct Slice {
+  uint64_t share = 1;
+  uint64_t first = 0;
+
+  bool Has(uint64_t number) const { return number % share == first; }
+};
+
+// The chosen cases together have every value of a macro (MacroValues) that the kernels of any case
+// have, and a slice of the pairs (MacroPairs). The choice depends only on the arguments.
 class CaseCover {
  public:
-  explicit CaseCover(const std::vector<CaseSet>& sets);
+  explicit CaseCover(const std::vector<CaseSet>& sets, Slice pairs = {});
 
   // Whether the case with this number in the set is chosen.
   bool Chooses(size_t set, size_t number) const { return chosen_[set][number]; }

@@ -99,38 +99,66 @@ TEST_F(SystematicTable, HasMoreThanTwentyThousandCasesEachOnce) {
   EXPECT_EQ(lines.size(), cases().size());
 }
 
-TEST(CaseCover, HasEveryPairAndEveryEntryPointOfAKindInFewCases) {
-  std::vector<CaseSet> sets = SystematicSets("Software", PlanOptions());
-  sets.push_back({"again", "Software", sets[0].cases});
-  sets.push_back({"whole", "Software", {sets[1].cases[0], sets[1].cases[1]}, /*is_whole=*/true});
-  const CaseCover cover(sets);
-  absl::flat_hash_set<KernelPermutation> kernels, covered;
-  std::set<std::string> features, covered_features;
-  size_t cases = 0, chosen = 0;
+// What kernels of cases have: of all, and of those that the cover chooses.
+struct Covered {
+  std::set<std::string> values, pairs;  // with the entry points of a kind among the values
+  absl::flat_hash_set<KernelPermutation> kernels;
+  size_t cases = 0;
+};
+
+void Add(const CaseSet& set, const OperatorPlan& plan, Covered* covered) {
+  ++covered->cases;
+  for (const KernelPermutation& kernel : plan.kernels) {
+    for (const std::string& value : MacroValues(kernel)) covered->values.insert(value);
+    covered->values.insert(absl::StrCat(set.kind, ": ", kernel.shader, " ", kernel.entry));
+    for (const std::string& pair : MacroPairs(kernel)) covered->pairs.insert(pair);
+    covered->kernels.insert(kernel);
+  }
+}
+
+void Compare(const std::vector<CaseSet>& sets, const CaseCover& cover, Covered* all,
+             Covered* chosen) {
   for (size_t s = 0; s < sets.size(); ++s) {
     for (size_t i = 0; i < sets[s].cases.size(); ++i) {
       const ConformanceCase& c = sets[s].cases[i];
       const absl::StatusOr<OperatorPlan> plan = MakePlan(c.desc, c.options);
       ASSERT_TRUE(plan.ok()) << plan.status() << " " << ToLine(c);
-      const bool is_chosen = cover.Chooses(s, i);
-      ++cases;
-      chosen += is_chosen;
-      for (const KernelPermutation& kernel : plan->kernels) {
-        std::vector<std::string> added = MacroPairs(kernel);
-        added.push_back(absl::StrCat(sets[s].kind, ": ", kernel.shader, " ", kernel.entry));
-        features.insert(added.begin(), added.end());
-        kernels.insert(kernel);
-        if (!is_chosen) continue;
-        covered_features.insert(added.begin(), added.end());
-        covered.insert(kernel);
-      }
+      Add(sets[s], *plan, all);
+      if (cover.Chooses(s, i)) Add(sets[s], *plan, chosen);
     }
   }
-  EXPECT_EQ(covered_features, features);
-  EXPECT_EQ(cover.kernels(), covered);
-  EXPECT_LT(covered.size(), kernels.size() / 3);
-  EXPECT_LT(chosen, cases / 50);
+  EXPECT_EQ(chosen->values, all->values);
+  EXPECT_EQ(cover.kernels(), chosen->kernels);
+}
+
+TEST(CaseCover, HasEveryPairAndEveryEntryPointOfAKindInFewCases) {
+  std::vector<CaseSet> sets = SystematicSets("Software", PlanOptions());
+  sets.push_back({"again", "Software", sets[0].cases});
+  sets.push_back({"whole", "Software", {sets[1].cases[0], sets[1].cases[1]}, /*is_whole=*/true});
+  const CaseCover cover(sets);
+  Covered all, chosen;
+  ASSERT_NO_FATAL_FAILURE(Compare(sets, cover, &all, &chosen));
+  EXPECT_EQ(chosen.pairs, all.pairs);
+  EXPECT_LT(chosen.kernels.size(), all.kernels.size() / 3);
+  EXPECT_LT(chosen.cases, all.cases / 50);
   EXPECT_TRUE(cover.Chooses(sets.size() - 1, 0) && cover.Chooses(sets.size() - 1, 1));
+}
+
+TEST(CaseCover, EachSliceHasEveryValueAndAllTogetherHaveEveryPair) {
+  const std::vector<CaseSet> sets = {
+      {"", "Software", SystematicCases(DataType::kFloat32, PlanOptions())}};
+  const size_t kernels = CaseCover(sets).kernels().size();
+  std::set<std::string> pairs;
+  Covered all;
+  constexpr uint64_t kShare = 8;
+  for (uint64_t first = 0; first < kShare; ++first) {
+    const CaseCover cover(sets, {.share = kShare, .first = first});
+    Covered chosen;
+    ASSERT_NO_FATAL_FAILURE(Compare(sets, cover, &all, &chosen));
+    EXPECT_LT(cover.kernels().size(), kernels);
+    pairs.insert(chosen.pairs.begin(), chosen.pairs.end());
+  }
+  EXPECT_EQ(pairs, all.pairs);
 }
 
 TEST_F(SystematicTable, GivesEveryFunctionEveryValuePatternAndBothKindsOfStrides) {

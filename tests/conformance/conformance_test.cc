@@ -2,8 +2,9 @@
 //
 //   conformance_test                             the named cases, and those that a cover chooses
 //                                                from the tables (case_cover.h).
-//                                                OPMILL_CONFORMANCE=3/64: also one in 64 of the
-//                                                others, from number 3 on;
+//                                                OPMILL_CONFORMANCE=3/16: a cover that needs one in
+//                                                16 of the pairs, from number 3 on, and one in 16
+//                                                of the other cases that use its kernels;
 //                                                OPMILL_CONFORMANCE=full: all
 //   conformance_test --share 4                   of the systematic table, one in four cases
 //   conformance_test --share 4 --only argmax     of those, the cases whose line contains this text
@@ -97,8 +98,7 @@ void Register(const std::string& name, const std::string& device, const Body& bo
 // OPMILL_CONFORMANCE: all cases, or those that a cover chooses.
 struct Extent {
   bool is_full = false;
-  uint64_t share = 0;  // one in `share` cases beside the cover, from number `first` on; 0: none
-  uint64_t first = 0;
+  std::optional<Slice> slice;
 };
 
 // nullopt if the text is no extent.
@@ -106,10 +106,11 @@ std::optional<Extent> ParseExtent(absl::string_view text) {
   Extent extent;
   if (text.empty()) return extent;
   extent.is_full = text == "full";
+  if (extent.is_full) return extent;
   const std::vector<absl::string_view> parts = absl::StrSplit(text, '/');
-  if (extent.is_full ||
-      (parts.size() == 2 && absl::SimpleAtoi(parts[0], &extent.first) &&
-       absl::SimpleAtoi(parts[1], &extent.share) && extent.first < extent.share)) {
+  Slice& slice = extent.slice.emplace();
+  if (parts.size() == 2 && absl::SimpleAtoi(parts[0], &slice.first) &&
+      absl::SimpleAtoi(parts[1], &slice.share) && slice.first < slice.share) {
     return extent;
   }
   return std::nullopt;
@@ -151,14 +152,16 @@ std::vector<ConformanceCase> MakeCases(const Group& group) {
 std::vector<std::vector<ConformanceCase>> ChooseSample() {
   std::vector<CaseSet> sets;
   for (const Group& g : groups()) sets.push_back({g.kind, g.device, MakeCases(g), g.is_whole});
-  const CaseCover cover(sets);
+  const std::optional<Slice>& slice = extent().slice;
+  const CaseCover cover(sets, slice.value_or(Slice()));
   std::vector<std::vector<ConformanceCase>> sample(sets.size());
   uint64_t turn = 0;
   for (size_t s = 0; s < sets.size(); ++s) {
     for (size_t i = 0; i < sets[s].cases.size(); ++i) {
+      ConformanceCase& c = sets[s].cases[i];
       const bool is_chosen =
-          cover.Chooses(s, i) || (extent().share > 0 && turn++ % extent().share == extent().first);
-      if (is_chosen) sample[s].push_back(std::move(sets[s].cases[i]));
+          cover.Chooses(s, i) || (slice && slice->Has(turn++) && cover.HasKernelsOf(c));
+      if (is_chosen) sample[s].push_back(std::move(c));
     }
   }
   return sample;
@@ -260,6 +263,20 @@ void RegisterCases(absl::Span<const NamedCase> cases) {
   }
 }
 
+// Their kernels take as long to compile as all others that are named. A slice of the cover has
+// some.
+void RegisterTopKPaths() {
+  if (!IsSample() || !extent().slice) {
+    RegisterCases(TopKPaths());
+    return;
+  }
+  RegisterGroup({"TopKPaths", "TopKPaths", flags().device, [](const PlanOptions&) {
+                   std::vector<std::string> lines;
+                   for (const NamedCase& c : TopKPaths()) lines.push_back(c.line);
+                   return ParseLines(lines);
+                 }});
+}
+
 // One in `share` cases of the systematic table.
 std::vector<ConformanceCase> ShareOf(const std::vector<DataType>& types, const PlanOptions& options,
                                      uint32_t share) {
@@ -352,7 +369,7 @@ void RegisterTests() {
     RegisterCases(Regressions());
     RegisterCases(SetsOfAxes());
     RegisterCases(Additions());
-    RegisterCases(TopKPaths());
+    RegisterTopKPaths();
     RegisterLineTables();
   }
 }
@@ -375,7 +392,7 @@ int main(int argc, char** argv) {
     if (!parsed.has_value()) {
       std::cerr
           << "OPMILL_CONFORMANCE is '" << extent
-          << "'; it must be empty, full, or two numbers such as 3/64, the first of them smaller.\n";
+          << "'; it must be empty, full, or two numbers such as 3/16, the first of them smaller.\n";
       return 2;
     }
     opmill::extent() = *parsed;

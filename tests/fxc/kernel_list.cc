@@ -329,6 +329,7 @@ std::vector<KernelPermutation> CoverPairs(const std::vector<KernelPermutation>& 
   std::set<std::string> covered;
   const auto uncovered = [&covered](const KernelPermutation& kernel) {
     std::vector<std::string> pairs = MacroPairs(kernel);
+    for (std::string& value : MacroValues(kernel)) pairs.push_back(std::move(value));
     std::erase_if(pairs, [&](const std::string& pair) { return covered.contains(pair); });
     const std::string computation = ComputationOf(kernel.text);
     // As much as all pairs, which few texts add.

@@ -4,14 +4,26 @@
 
 namespace opmill {
 
+static std::string Entry(const KernelPermutation& kernel) {
+  return absl::StrCat(kernel.shader, " ", kernel.entry);
+}
+
+std::vector<std::string> MacroValues(const KernelPermutation& kernel) {
+  std::vector<std::string> values;
+  if (kernel.macros.empty()) values.push_back(Entry(kernel));
+  for (const ShaderMacro& macro : kernel.macros) {
+    values.push_back(absl::StrCat(Entry(kernel), " ", macro.name, "=", macro.value));
+  }
+  return values;
+}
+
 std::vector<std::string> MacroPairs(const KernelPermutation& kernel) {
-  const std::string entry = absl::StrCat(kernel.shader, " ", kernel.entry);
   std::vector<std::string> pairs;
-  if (kernel.macros.empty()) pairs.push_back(entry);
   for (const ShaderMacro& a : kernel.macros) {
     for (const ShaderMacro& b : kernel.macros) {
-      if (a.name > b.name) continue;
-      pairs.push_back(absl::StrCat(entry, " ", a.name, "=", a.value, " ", b.name, "=", b.value));
+      if (a.name >= b.name) continue;
+      pairs.push_back(
+          absl::StrCat(Entry(kernel), " ", a.name, "=", a.value, " ", b.name, "=", b.value));
     }
   }
   return pairs;

@@ -22,6 +22,13 @@ size_t OperatorSchema::AttributeIndex(absl::string_view attribute) const {
   return static_cast<size_t>(found - attributes.begin());
 }
 
+size_t OperatorSchema::RowLengthIndex() const {
+  const auto found =
+      std::find_if(attributes.begin(), attributes.end(),
+                   [](const AttributeSchema& each) { return each.longest_row != nullptr; });
+  return static_cast<size_t>(found - attributes.begin());
+}
+
 absl::string_view ChoiceName(const AttributeSchema& attribute, uint32_t value) {
   return value < attribute.choices.size() ? attribute.choices[value] : "UNKNOWN";
 }

@@ -47,6 +47,9 @@ struct AttributeSchema {
   // As ParseAttribute reads it: what is used if it is not given; empty: it must be given. Operators
   // with a message of their own have no defaults in the contract.
   absl::string_view default_text = {};
+  // kNumber of an operator with rows: the outputs have this many elements in each row, and with a
+  // smaller number the first of these. Returns the largest valid number.
+  uint32_t (*longest_row)(const OperatorDesc&) = nullptr;
 };
 
 struct TensorSchema {
@@ -56,6 +59,9 @@ struct TensorSchema {
   // Of inputs: rows of the outputs depend on the same rows of this input, and on no other rows of
   // it, or on its only row.
   bool has_rows = false;
+  // Of an optional last input with rows: one row of UINT8 ones, with which the outputs are those
+  // without this input.
+  TensorDesc (*ones_if_absent)(const OperatorDesc&) = nullptr;
 };
 
 // The required properties of an output, inferred from the inputs and attributes.
@@ -108,6 +114,8 @@ struct OperatorSchema {
   bool has_rows() const { return !inputs.empty() && inputs[0].has_rows; }
   bool has_functions() const { return function_attribute != kNoFunctions; }
   size_t AttributeIndex(absl::string_view attribute) const;  // attributes.size() if there is none
+  size_t RowLengthIndex()
+      const;  // the attribute with longest_row; attributes.size() if none has it
 };
 
 // "LOG_SUM_EXP"; "UNKNOWN" for a number that the attribute does not define.

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "kernels/base/steady_time.h"
 #include "server/execution/execution.h"
 #include "server/execution/joinable.h"
@@ -16,11 +17,9 @@ namespace {
 // Groups that are kept although none of their executions is in progress.
 constexpr size_t kMostGroups = 256;
 
-// A joined run is not larger than what the device gets at once.
 BatchOptions Limited(BatchOptions options, uint64_t row_bytes) {
-  constexpr uint64_t kMostBytes = uint64_t{32} << 20;
-  options.max_rows = static_cast<uint32_t>(
-      std::clamp<uint64_t>(kMostBytes / std::max<uint64_t>(row_bytes, 1), 1, options.max_rows));
+  options.max_rows = static_cast<uint32_t>(std::clamp<uint64_t>(
+      kMostJoinedBytes / std::max<uint64_t>(row_bytes, 1), 1, options.max_rows));
   std::erase_if(options.preferred_rows, [&](uint32_t rows) { return rows > options.max_rows; });
   return options;
 }
@@ -47,8 +46,8 @@ class BatchGroup {
   // Of Advance, if no other event comes before.
   std::pair<absl::Time, DeadlineTimer::Handle> timer_ ABSL_GUARDED_BY(mutex_) = {
       absl::InfiniteFuture(), DeadlineTimer::kNone};
-  bool is_making_ ABSL_GUARDED_BY(mutex_) = false;                 // a joined program
-  absl::flat_hash_set<uint32_t> refused_ ABSL_GUARDED_BY(mutex_);  // rows that have none
+  bool is_making_ ABSL_GUARDED_BY(mutex_) = false;                    // a joined program
+  absl::flat_hash_set<JoinedShape> refused_ ABSL_GUARDED_BY(mutex_);  // those that have none
 };
 
 Batch::~Batch() {
@@ -120,45 +119,47 @@ std::shared_ptr<Batch> Batches::MakeBatch(const std::shared_ptr<BatchGroup>& gro
   if (members.size() == 1) return batch;
   uint32_t rows = 0;
   for (const auto& member : members) rows += member->request().rows();
-  const uint32_t joined_rows = JoinedRows(rows, group->limited_.max_rows);
-  std::shared_ptr<const CompiledProgram> joined = FindJoined(group, joined_rows);
+  const JoinedShape shape =
+      group->joinable_->ShapeOf(members, JoinedRows(rows, group->limited_.max_rows));
+  std::shared_ptr<const CompiledProgram> joined = FindJoined(group, shape);
   if (joined == nullptr) return batch;
   for (const auto& member : members) {
-    if (!CanJoin(*member, *joined, joined_rows)) {
+    if (!CanJoin(*member, *joined, shape.rows)) {
       const absl::MutexLock lock(&group->mutex_);
-      if (group->refused_.insert(joined_rows).second) {
+      if (group->refused_.insert(shape).second) {
         LogLine(LogLevel::kWarning, "batch")
             .Add("model", member->request().description())
-            .Add("rows", uint64_t{joined_rows})
+            .Add("rows", uint64_t{shape.rows})
             .Add("error", "Results of this size would not have the bits that they have alone.");
       }
       return batch;
     }
   }
   batch->joined = std::move(joined);
+  batch->rows = shape.rows;
   batch->members = members;
   return batch;
 }
 
 // Null if it is not compiled. Then a worker makes it, and this batch does not wait for it.
 std::shared_ptr<const CompiledProgram> Batches::FindJoined(const std::shared_ptr<BatchGroup>& group,
-                                                           uint32_t rows) {
-  if (std::shared_ptr<const Program> program = group->joinable_->Find(rows); program != nullptr) {
+                                                           const JoinedShape& shape) {
+  if (std::shared_ptr<const Program> program = group->joinable_->Find(shape); program != nullptr) {
     const Compilations::Found found =
         compilations_.Find(std::nullopt, /*has_whole_input=*/true, program);
     if (found.cached.has_value()) return found.cached->compiled;
   }
   {
     const absl::MutexLock lock(&group->mutex_);
-    if (group->is_making_ || group->refused_.contains(rows)) return nullptr;
+    if (group->is_making_ || group->refused_.contains(shape)) return nullptr;
     group->is_making_ = true;
   }
-  workers_.PostLowPriority([this, group, rows] { MakeJoined(group, rows); });
+  workers_.PostLowPriority([this, group, shape] { MakeJoined(group, shape); });
   return nullptr;
 }
 
-void Batches::MakeJoined(const std::shared_ptr<BatchGroup>& group, uint32_t rows) {
-  const absl::StatusOr<std::shared_ptr<const Program>> program = group->joinable_->Make(rows);
+void Batches::MakeJoined(const std::shared_ptr<BatchGroup>& group, const JoinedShape& shape) {
+  const absl::StatusOr<std::shared_ptr<const Program>> program = group->joinable_->Make(shape);
   absl::Status made = program.status();
   if (program.ok() && *program != nullptr) {
     made = compilations_.Get(**program, absl::InfiniteFuture(), {}).status();
@@ -166,8 +167,10 @@ void Batches::MakeJoined(const std::shared_ptr<BatchGroup>& group, uint32_t rows
   const absl::MutexLock lock(&group->mutex_);
   group->is_making_ = false;
   if (made.ok() || absl::IsUnavailable(made)) return;
-  group->refused_.insert(rows);
-  LogLine(LogLevel::kWarning, "batch").Add("rows", uint64_t{rows}).Add("error", made.message());
+  group->refused_.insert(shape);
+  LogLine(LogLevel::kWarning, "batch")
+      .Add("rows", uint64_t{shape.rows})
+      .Add("error", made.message());
 }
 
 }  // namespace opmill

@@ -12,7 +12,6 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "server/execution/batch_queue.h"
@@ -25,6 +24,7 @@ namespace opmill {
 class BatchGroup;
 class Execution;
 struct ExecutionRequest;
+struct JoinedShape;
 
 // Executions that were closed to a batch. They run joined, or each for itself if there is no
 // joined program. When all of them have left it, their group closes the next one.
@@ -34,6 +34,7 @@ struct Batch {
   std::shared_ptr<BatchGroup> group;
   std::vector<std::shared_ptr<Execution>> members;  // of a joined run, until it starts
   std::shared_ptr<const CompiledProgram> joined;    // null: each runs for itself
+  uint32_t rows = 0;                                // of the joined program
   std::atomic<bool> has_started = false;
 };
 
@@ -65,8 +66,8 @@ class Batches {
   std::shared_ptr<Batch> MakeBatch(const std::shared_ptr<BatchGroup>& group,
                                    const std::vector<std::shared_ptr<Execution>>& members);
   std::shared_ptr<const CompiledProgram> FindJoined(const std::shared_ptr<BatchGroup>& group,
-                                                    uint32_t rows);
-  void MakeJoined(const std::shared_ptr<BatchGroup>& group, uint32_t rows);
+                                                    const JoinedShape& shape);
+  void MakeJoined(const std::shared_ptr<BatchGroup>& group, const JoinedShape& shape);
 
   Compilations& compilations_;
   WorkerPool& workers_;

@@ -380,7 +380,7 @@ void Executor::SubmitJoined(Batch& batch) {
     if (!is_running) waiting_.RunEnded(*member);
   }
   absl::StatusOr<std::shared_ptr<JoinedRun>> run;
-  if (running.size() > 1) run = JoinedRun::Create(device_, *batch.joined, running);
+  if (running.size() > 1) run = JoinedRun::Create(device_, *batch.joined, batch.rows, running);
   if (!run.ok()) {
     RunEach(running);
     waiting_.CallbackEnded();

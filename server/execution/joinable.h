@@ -5,16 +5,36 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "kernels/program/program.h"
 #include "server/execution/execution.h"
 #include "server/models/batch_options.h"
 
 namespace opmill {
 
+// The most bytes of inputs and outputs of a joined run: not more than what the device gets at once.
+inline constexpr uint64_t kMostJoinedBytes = uint64_t{32} << 20;
+
+// What the programs of joined runs of the same requests differ in.
+struct JoinedShape {
+  uint32_t rows = 0;
+  uint32_t row_length = 0;    // of the outputs, if the operator has such an attribute
+  bool has_optional = false;  // an input that only some of the requests may have
+
+  friend bool operator==(const JoinedShape&, const JoinedShape&) = default;
+  template <typename H>
+  friend H AbslHashValue(H h, const JoinedShape& shape) {
+    return H::combine(std::move(h), shape.rows, shape.row_length, shape.has_optional);
+  }
+};
+
 // Requests that differ only in their rows: for the same model, which joins requests; or for the
-// same operator and the same resident tensors, if its schema has rows. Immutable.
+// same operator and the same resident tensors, if its schema has rows. Requests for an operator may
+// also differ in the length of the rows of their outputs, and in whether they have the schema's
+// optional input. Immutable.
 class Joinable {
  public:
   // Null if the request is computed alone.
@@ -26,10 +46,14 @@ class Joinable {
   virtual bool IsSameAs(const Joinable& other) const = 0;
   virtual const BatchOptions& options() const = 0;
 
-  // The program for so many rows: null if it has not been made yet.
-  virtual std::shared_ptr<const Program> Find(uint32_t rows) const = 0;
+  // Of a run of these requests with so many rows: as long as the longest, or longer, so that few
+  // programs serve all of them.
+  virtual JoinedShape ShapeOf(absl::Span<const std::shared_ptr<Execution>> members,
+                              uint32_t rows) const = 0;
+  // The program of a run: null if it has not been made yet.
+  virtual std::shared_ptr<const Program> Find(const JoinedShape& shape) const = 0;
   // Null if it is not needed any more.
-  virtual absl::StatusOr<std::shared_ptr<const Program>> Make(uint32_t rows) const = 0;
+  virtual absl::StatusOr<std::shared_ptr<const Program>> Make(const JoinedShape& shape) const = 0;
 };
 
 }  // namespace opmill

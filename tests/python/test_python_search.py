@@ -1,5 +1,6 @@
 """Nearest-neighbour search through the package, compared with NumPy."""
 
+import threading
 import unittest
 
 import numpy as np
@@ -128,6 +129,102 @@ class Search(unittest.TestCase):
                 ({"k": 1, "metric": "l1"}, "l1|L1")):
             with self.assertRaisesRegex(opmill.InvalidArgument, sentence):
                 client.search(x, x, **arguments)
+
+
+class SharedRuns(unittest.TestCase):
+    """Of callers that search in one tensor at the same time, each with a k and a mask of its own."""
+
+    CALLERS, ROUNDS, COUNT, DIMS, KS = 24, 12, 60000, 128, (1, 5, 10, 100)
+
+    def setUp(self):
+        server = self.enterContext(ServerProcess(device="cpu"))
+        self.client = self.enterContext(opmill.connect(server.address))
+
+    def questions(self, generator, numbers):
+        """(queries, k, mask) of each caller, of which every third has no mask."""
+        for caller in range(self.CALLERS):
+            rows = 1 + caller % 3
+            mask = None
+            if caller % 3:
+                mask = generator.random((1 if caller % 3 == 1 else rows, self.COUNT)) < 0.3
+            yield numbers(rows, self.DIMS), self.KS[caller // 3 % 4], mask
+
+    def ask_at_once(self, ask):
+        """The answers of all rounds, by caller, and how many runs the device has had."""
+        answers, failures = [[] for _ in range(self.CALLERS)], []
+        barrier = threading.Barrier(self.CALLERS)
+
+        def call(caller):
+            try:
+                for _ in range(self.ROUNDS):
+                    barrier.wait(60)
+                    answers[caller].append(ask(caller))
+            except Exception as error:
+                failures.append(error)
+                barrier.abort()
+
+        before = self.client.statistics().device.runs
+        threads = [threading.Thread(target=call, args=(caller,)) for caller in range(self.CALLERS)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(failures, [])
+        return answers, self.client.statistics().device.runs - before
+
+    def test_answers_are_those_of_numpy(self):
+        generator = np.random.default_rng(3)
+
+        def integers(*shape):
+            return generator.integers(-9, 10, shape).astype(np.float32)
+
+        vectors = self.client.tensors.put("v", integers(self.COUNT, self.DIMS))
+        held = self.client.tensors.get("v")
+        for metric in ("ip", "l2"):
+            asked = list(self.questions(generator, integers))
+            wanted = [nearest(queries, held, k, metric, mask) for queries, k, mask in asked]
+            answers, runs = self.ask_at_once(lambda caller: self.client.search(
+                asked[caller][0], vectors, asked[caller][1], metric=metric, mask=asked[caller][2]))
+            for (best, order, empty), found in zip(wanted, answers):
+                self.assertFalse(empty.any())
+                for scores_, indices in found:
+                    np.testing.assert_array_equal(indices, order)
+                    np.testing.assert_array_equal(scores_, best)
+            print(f"{metric}: {self.CALLERS * self.ROUNDS} calls in {runs} runs")
+            self.assertLess(runs, self.CALLERS * self.ROUNDS / 2)
+
+    def test_bits_do_not_depend_on_other_callers(self):
+        generator = np.random.default_rng(4)
+
+        def normal(*shape):
+            return generator.standard_normal(shape, np.float32)
+
+        for dtype in ("float32", "float16"):
+            vectors = self.client.tensors.put("v", normal(self.COUNT, self.DIMS).astype(dtype))
+            asked = [(queries.astype(dtype), k, mask) for queries, k, mask in self.questions(generator, normal)]
+
+            def ask(caller):
+                queries, k, mask = asked[caller]
+                return self.client.search(queries, vectors, k, metric="cosine", mask=mask)
+
+            alone = [ask(caller) for caller in range(self.CALLERS)]
+            answers, runs = self.ask_at_once(ask)
+            self.assertLess(runs, self.CALLERS * self.ROUNDS / 2)
+            for wanted, found in zip(alone, answers):
+                for scores_, indices in found:
+                    np.testing.assert_array_equal(indices, wanted[1])
+                    np.testing.assert_array_equal(scores_.view(np.uint32), wanted[0].view(np.uint32))
+
+    def test_a_k_of_all_vectors(self):
+        """Beyond what is computed for the others, who get their own rows."""
+        vectors = self.client.tensors.put("v", np.arange(300, dtype=np.float32)[:, None])
+        ks = (1, 120, 128, 129, 256, 257, 299, 300)
+        query = np.ones((1, 1), np.float32)
+        answers, _ = self.ask_at_once(lambda caller: self.client.search(query, vectors, ks[caller % 8]))
+        for caller, found in enumerate(answers):
+            for scores_, indices in found:
+                np.testing.assert_array_equal(indices, [np.arange(299, 299 - ks[caller % 8], -1)])
+                np.testing.assert_array_equal(scores_, indices)
 
 
 if __name__ == "__main__":

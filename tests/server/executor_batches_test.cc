@@ -1,4 +1,6 @@
 // Executions that are joined to one run.
+#include <cstring>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <vector>
@@ -156,11 +158,11 @@ TEST_F(ExecutorBatchesTest, ARunThatNobodyWaitsForIsAbandoned) {
 // Searches for queries that callers send, in vectors that stay on the server.
 class ExecutorSearchBatchesTest : public ExecutorTest {
  protected:
-  static OperatorDesc SearchOf(uint32_t queries, uint32_t mask_rows) {
+  static OperatorDesc SearchOf(uint32_t queries, uint32_t mask_rows, uint32_t k = 3) {
     OperatorDesc desc = {.schema = &kSearchSchema,
                          .inputs = {Matrix(queries, kWidth), Matrix(kVectors, kWidth)},
                          .outputs = {std::nullopt, std::nullopt},
-                         .attributes = {uint32_t{3}, static_cast<uint32_t>(SearchMetric::kL2)}};
+                         .attributes = {k, static_cast<uint32_t>(SearchMetric::kL2)}};
     if (mask_rows != 0) {
       desc.inputs.push_back({.data_type = DataType::kUint8, .sizes = {mask_rows, kVectors}});
     }
@@ -170,8 +172,11 @@ class ExecutorSearchBatchesTest : public ExecutorTest {
   void SetUp() override {
     ExecutorTest::SetUp();
     for (const uint32_t rows : {1, 2, 4, 8}) {
-      Warm(SearchOf(rows, 0));
-      Warm(SearchOf(rows, rows));
+      for (const uint32_t k : {1u, 3u, 16u, 17u, kVectors}) {
+        Warm(SearchOf(rows, 0, k));
+        Warm(SearchOf(rows, 1, k));
+        Warm(SearchOf(rows, rows, k));
+      }
     }
     vectors_ = Put();
   }
@@ -187,14 +192,14 @@ class ExecutorSearchBatchesTest : public ExecutorTest {
     return *store_.Find("a", "v");
   }
 
-  std::shared_ptr<Execution> BeginSearch(uint32_t queries, uint32_t mask_rows = 0) {
-    ExecutionRequest request = caller_.Ask(SearchOf(queries, mask_rows));
+  std::shared_ptr<Execution> BeginSearch(uint32_t queries, uint32_t mask_rows = 0, uint32_t k = 3) {
+    ExecutionRequest request = caller_.Ask(SearchOf(queries, mask_rows, k));
     request.sources.resize(request.op->inputs.size());
     request.sources[1].resident = vectors_;
     auto begun = TryBegin(std::move(request));
     EXPECT_TRUE(begun.ok()) << begun.status();
     SendAll(*begun);
-    if (mask_rows != 0) Send(*begun, 0, uint64_t{mask_rows} * kVectors, 2);
+    if (mask_rows != 0) Send(*begun, 0, uint64_t{mask_rows} * kVectors, 2, kInMask);
     executions_.push_back(*begun);
     return *begun;
   }
@@ -217,6 +222,7 @@ class ExecutorSearchBatchesTest : public ExecutorTest {
 
   static constexpr uint32_t kVectors = 20;
   static constexpr uint32_t kWidth = 4;
+  static constexpr char kInMask = 2;  // what callers send in masks
   TensorStore store_{device_, {.bytes = 1 << 20, .bytes_per_owner = 1 << 20}};
   std::shared_ptr<const ResidentTensor> vectors_;
   Caller caller_;
@@ -234,27 +240,86 @@ TEST_F(ExecutorSearchBatchesTest, SearchesInTheSameTensorAreJoined) {
   EXPECT_EQ(caller_.ready, 5);
 }
 
+TEST_F(ExecutorSearchBatchesTest, EachGetsTheFirstOfItsRows) {
+  BeginSearch(1);
+  BeginSearch(1);
+  BeginSearch(1, 0, 1);
+  BeginSearch(2, 0, 17);
+  BeginSearch(1, 0, kVectors);
+  EndRuns();
+  ASSERT_EQ(device_.pending_runs(), 1u);
+  GatedDevice::PendingRun run = device_.Take();
+  // Of each of the four rows as many indices as there are vectors.
+  ASSERT_EQ(run.bindings.outputs[1].size_bytes, 4 * kVectors * sizeof(uint32_t));
+  auto* const indices = reinterpret_cast<uint32_t*>(run.bindings.outputs[1].bytes().data());
+  for (uint32_t i = 0; i < 4 * kVectors; ++i) indices[i] = i;
+  run.done(RunStatistics{.batch_size = 1});
+  const auto indices_of = [&](size_t execution) {
+    const absl::Span<std::byte> bytes = executions_[execution]->output(1)->buffer->bytes();
+    std::vector<uint32_t> all(bytes.size() / sizeof(uint32_t));
+    std::memcpy(all.data(), bytes.data(), bytes.size());
+    return all;
+  };
+  EXPECT_EQ(indices_of(2), std::vector<uint32_t>{0});
+  std::vector<uint32_t> wanted(2 * 17);
+  std::iota(wanted.begin(), wanted.begin() + 17, kVectors);
+  std::iota(wanted.begin() + 17, wanted.end(), 2 * kVectors);
+  EXPECT_EQ(indices_of(3), wanted);
+  wanted.resize(kVectors);
+  std::iota(wanted.begin(), wanted.end(), 3 * kVectors);
+  EXPECT_EQ(indices_of(4), wanted);
+  EXPECT_EQ(executions_[4]->report().batch_size, 3u);
+  run = {};
+}
+
+TEST_F(ExecutorSearchBatchesTest, AShortRowTakesAProgramOfShortRows) {
+  BeginSearch(1);
+  BeginSearch(1);
+  BeginSearch(1, 0, 1);
+  BeginSearch(1, 0, 16);
+  EndRuns();
+  GatedDevice::PendingRun run = device_.Take();
+  EXPECT_EQ(run.bindings.outputs[1].size_bytes, 2 * 16 * sizeof(uint32_t));
+  run.done(RunStatistics{.batch_size = 1});
+  EXPECT_EQ(executions_[2]->output(1)->buffer->bytes().size(), sizeof(uint32_t));
+}
+
 TEST_F(ExecutorSearchBatchesTest, MasksOfTheCallersAreRowsToo) {
   for (int i = 0; i < 4; ++i) BeginSearch(1, 1);
   EXPECT_EQ(EndRuns(), (std::vector<uint64_t>{1, 1}));
   EXPECT_EQ(EndRuns(), (std::vector<uint64_t>{2}));
 }
 
+TEST_F(ExecutorSearchBatchesTest, WithoutAMaskAllVectorsCanBeFound) {
+  BeginSearch(1);
+  BeginSearch(1);
+  BeginSearch(1);     // no mask
+  BeginSearch(2, 1);  // one for both of its queries
+  BeginSearch(1, 1);
+  EndRuns();
+  ASSERT_EQ(device_.pending_runs(), 1u);
+  GatedDevice::PendingRun run = device_.Take();
+  ASSERT_EQ(run.bindings.inputs.size(), 3u);
+  const absl::Span<std::byte> mask = run.bindings.inputs[2].bytes();
+  for (size_t i = 0; i < 4 * kVectors; ++i) {
+    EXPECT_EQ(mask[i], static_cast<std::byte>(i < kVectors ? 1 : kInMask)) << i;
+  }
+  run.done(RunStatistics{.batch_size = 1});
+  EXPECT_EQ(executions_[3]->output(1)->buffer->bytes().size(), 2 * 3 * sizeof(uint32_t));
+}
+
 TEST_F(ExecutorSearchBatchesTest, OthersRunAlone) {
-  Warm(SearchOf(4, 1));
   BeginSearch(1);
   BeginSearch(1);
   BeginSearch(1);
-  BeginSearch(1, 1);  // has a mask
-  BeginSearch(4, 1);  // a mask of all its queries
-  vectors_ = Put();   // another state of the tensor
-  EXPECT_EQ(device_.pending_runs(), 4u);
-  for (int i = 0; i < 4; ++i) device_.Complete();
-  EXPECT_EQ(device_.pending_runs(), 1u);
+  vectors_ = Put();  // another state of the tensor
+  EXPECT_EQ(device_.pending_runs(), 2u);
+  BeginSearch(1);
+  EXPECT_EQ(device_.pending_runs(), 3u);
+  for (int i = 0; i < 3; ++i) device_.Complete();
+  EXPECT_EQ(device_.pending_runs(), 1u);  // the third search, in the old state
   device_.Complete();
-  BeginSearch(1);
-  EXPECT_EQ(EndRuns(), (std::vector<uint64_t>{1}));
-  EXPECT_EQ(caller_.ready, 6);
+  EXPECT_EQ(caller_.ready, 4);
 }
 
 }  // namespace

@@ -90,13 +90,13 @@ class ExecutorTest : public ::testing::Test {
 
   // Sends bytes [from, to) of zeros.
   void Send(const std::shared_ptr<Execution>& execution, uint64_t from, uint64_t to,
-            uint32_t tensor_index = 0) {
-    const std::string zeros(to - from, '\0');
-    const std::vector<grpc::Slice> slices = {grpc::Slice(zeros)};
+            uint32_t tensor_index = 0, char byte = 0) {
+    const std::string bytes(to - from, byte);
+    const std::vector<grpc::Slice> slices = {grpc::Slice(bytes)};
     executor_->Receive(execution,
                        {.tensor_index = tensor_index,
                         .offset = from,
-                        .data = Payload(&slices, 0, 0, zeros.size())},
+                        .data = Payload(&slices, 0, 0, bytes.size())},
                        "chunks[0]");
   }
   void SendAll(const std::shared_ptr<Execution>& execution) {

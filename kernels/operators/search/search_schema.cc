@@ -12,18 +12,24 @@ namespace {
 
 using enum DataType;
 
-constexpr TensorSchema kInputs[] = {
-    {.name = "queries", .has_rows = true},
-    {.name = "vectors"},
-    {.name = "mask", .type = TypeVariable::kOther, .optional = true, .has_rows = true}};
+constexpr TensorSchema kInputs[] = {{.name = "queries", .has_rows = true},
+                                    {.name = "vectors"},
+                                    {.name = "mask",
+                                     .type = TypeVariable::kOther,
+                                     .optional = true,
+                                     .has_rows = true,
+                                     .ones_if_absent = [](const OperatorDesc& desc) {
+                                       return TensorDesc{kUint8, {1, desc.inputs[1].sizes[0]}, {}};
+                                     }}};
 // Their types are not the caller's choice.
 constexpr TensorSchema kOutputs[] = {{.name = "output_scores"}, {.name = "output_indices"}};
 constexpr absl::string_view kMetrics[] = {"INNER_PRODUCT", "L2", "COSINE"};
-constexpr AttributeSchema kAttributes[] = {{.name = "k"},
-                                           {.name = "metric",
-                                            .kind = AttributeKind::kChoice,
-                                            .choices = kMetrics,
-                                            .default_text = "INNER_PRODUCT"}};
+constexpr AttributeSchema kAttributes[] = {
+    {.name = "k", .longest_row = [](const OperatorDesc& desc) { return desc.inputs[1].sizes[0]; }},
+    {.name = "metric",
+     .kind = AttributeKind::kChoice,
+     .choices = kMetrics,
+     .default_text = "INNER_PRODUCT"}};
 
 // DirectML has no such operator, so that only requests without an older feature level may use it.
 constexpr FeatureLevelRow kRows[] = {

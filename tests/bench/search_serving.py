@@ -54,7 +54,7 @@ def serve_faiss(vectors, threads, callers):
 
 
 def load(callers, seconds, search):
-    """Searches a second, and the 99th percentile of their milliseconds. `search` gets the number of the caller."""
+    """Searches, those of a second, and the 99th percentile of their milliseconds. `search` gets the number of the caller."""
     times, end = [[] for _ in range(callers)], time.monotonic() + seconds
 
     def call(caller):
@@ -70,7 +70,7 @@ def load(callers, seconds, search):
     for thread in threads:
         thread.join()
     took, every = time.monotonic() - begin, sorted(sum(times, []))
-    return len(every) / took, every[int(len(every) * 0.99)] * 1e3
+    return len(every), len(every) / took, every[int(len(every) * 0.99)] * 1e3
 
 
 def main():
@@ -128,9 +128,9 @@ def main():
             for _ in range(arguments.rounds):
                 for name, way in ways.items():
                     runs = client.statistics().device.runs
-                    rate, p99 = load(arguments.callers, arguments.seconds, way)
+                    count, rate, p99 = load(arguments.callers, arguments.seconds, way)
                     runs = client.statistics().device.runs - runs
-                    results[name].append((rate, p99, rate * arguments.seconds / max(runs, 1)))
+                    results[name].append((rate, p99, count / max(runs, 1)))
         finally:
             if peer is not None:
                 peer.communicate()

@@ -64,6 +64,8 @@ class Served(unittest.TestCase):
         scores, ids = index.search(queries, k)
         wanted = expect(queries, vectors, k, index.metric, **expected)
         np.testing.assert_array_equal(ids, wanted[1])
+        if scores.dtype == np.int32:
+            wanted[0][:] = np.clip(wanted[0], -2**31, 2**31 - 1)
         np.testing.assert_allclose(scores, wanted[0], rtol=1e-6)
         self.assertEqual(ids.dtype, np.int64)
 
@@ -282,6 +284,235 @@ class Changes(Served):
                 np.array_equal(ids, np.argsort(-scores[:, :rows], axis=1, kind="stable")[:, :5])
                 for rows in range(before, after + 1, 20)), (before, after, ids))
             np.testing.assert_array_equal(found, np.take_along_axis(scores, ids, 1))
+
+
+class Memory(Served):
+    """Of removed vectors."""
+
+    def test_compact(self):
+        vectors, queries = numbers(500, 8), numbers(4, 8)
+        with opmill.Index(self.c, vectors, "l2", name="documents") as index:
+            self.assertEqual(index.compact(), 0)
+            index.remove(np.arange(0, 500, 2))
+            before = self.c.tensors.find(index.name).bytes
+            self.assertEqual(index.compact(capacity=300), 250)
+            self.assertEqual(self.c.tensors.list(), (self.c.tensors.find(index.name),))
+            after = self.c.tensors.find(index.name)
+            self.assertEqual((after.shape, after.capacity, before, after.bytes),
+                             ((250, 8), 300, 500 * 8 * 4, 300 * 8 * 4))
+            self.assertEqual((len(index), index.rows), (250, 500))
+            allowed = np.arange(500) % 2 == 1
+            self.check(index, queries, vectors, 9, allowed=allowed)
+            # Ids stay those of the rows that were added, in searches, masks, changes and files.
+            mask = RANDOM.random(500) < 0.5
+            _, ids = index.search(queries, 9, mask)
+            np.testing.assert_array_equal(ids, expect(queries, vectors, 9, "l2", mask & allowed)[1])
+            more = numbers(3, 8)
+            np.testing.assert_array_equal(index.add(more), [500, 501, 502])
+            self.assertEqual(index.remove([0, 1, 3, 501]), 3)
+            allowed = np.concatenate([allowed, [True, False, True]])
+            allowed[[1, 3]] = False
+            vectors = np.concatenate([vectors, more])
+            self.check(index, queries, vectors, 9, allowed=allowed)
+            with tempfile.TemporaryDirectory() as folder:
+                np.testing.assert_array_equal(index.save(f"{folder}/v.npy"), np.flatnonzero(allowed))
+                np.testing.assert_array_equal(np.load(f"{folder}/v.npy"), vectors[allowed])
+            self.refused(opmill.InvalidArgument, "ids has 503, but the ids are 0 to 502.", index.remove, 503)
+            self.refused(opmill.InvalidArgument, "mask has the shape (253,); it must be that of the rows "
+                         "(503,), or one for each query, (4, 503).", index.search, queries, 1,
+                         np.ones(253, bool))
+            index.remove(np.flatnonzero(allowed))
+            self.assertEqual(index.compact(), 253 - 3 + 3)
+            self.assertEqual(self.c.tensors.list(), ())
+            np.testing.assert_array_equal(index.search(queries, 2).ids, -1)
+            np.testing.assert_array_equal(index.add(more), [503, 504, 505])
+            self.check(index, queries, np.concatenate([vectors, more]), 2, allowed=np.arange(506) > 502)
+
+    def test_a_tensor_of_others_keeps_its_rows(self):
+        there = self.c.tensors.put("there", numbers(5, 3))
+        with opmill.Index(self.c, there) as index:
+            index.remove(1)
+            self.refused(opmill.FailedPrecondition, 'The tensor "there" is not of the index, and keeps its '
+                         "rows.", index.compact)
+        self.c.tensors.delete("there")
+
+    def test_random_changes(self):
+        for dtype, compacts in (("float32", True), ("float16", True), ("int8", False)):
+            vectors, queries = numbers(3, 4, dtype=dtype), numbers(4, 4, dtype=dtype)
+            allowed = np.ones(3, bool)
+            with opmill.Index(self.c, vectors, "l2", capacity=5) as index:
+                for step in range(60):
+                    more = numbers(RANDOM.integers(0, 4), 4, dtype=dtype)
+                    np.testing.assert_array_equal(index.add(more), np.arange(len(more)) + len(vectors))
+                    vectors = np.concatenate([vectors, more])
+                    allowed = np.concatenate([allowed, np.ones(len(more), bool)])
+                    gone = RANDOM.integers(max(0, len(vectors) - 20), len(vectors), 3)
+                    self.assertEqual(index.remove(gone), allowed[np.unique(gone)].sum())
+                    allowed[gone] = False
+                    if compacts and step % 7 == 6:
+                        index.compact(capacity=RANDOM.integers(0, 40))
+                    self.assertEqual((len(index), index.rows), (allowed.sum(), len(vectors)))
+                    self.check(index, queries, vectors, 7, allowed=allowed)
+
+    def test_what_comes_and_goes_takes_no_more(self):
+        """With half of the rows removed, `add` drops these instead of growing."""
+        vectors = numbers(4000, 16)
+        with opmill.Index(self.c, vectors[:100], capacity=200) as index, \
+                opmill.Index(self.c, vectors[:100], capacity=200, name="named") as named:
+            for first in range(100, 4000, 50):
+                for each in (index, named):
+                    each.add(vectors[first:first + 50])
+                    each.remove(np.arange(first - 100, first - 50))
+            self.check(index, vectors[:3], vectors, 8, allowed=np.arange(4000) >= index.rows - 100)
+            self.assertLessEqual(self.c.tensors.find(index.name).capacity, 200)
+            # A name that the caller has given stays that of the tensor.
+            self.assertEqual(named.name, "named")
+            self.check(named, vectors[:3], vectors, 8, allowed=np.arange(4000) >= index.rows - 100)
+
+    def test_compaction_while_searching(self):
+        """Each answer is that of a state between its call and its end."""
+        vectors, queries = numbers(3000, 16), numbers(4, 16)
+        scores = scores_of(queries, vectors, "ip")
+        with opmill.Index(self.c, vectors[:1000]) as index:
+            # Vectors below `removed` are not in the index, and those from `added` on.
+            removed, added, ends, searched, failures = [0, 0], [1000, 1000], threading.Event(), [], []
+
+            def search(number):
+                try:
+                    while not ends.is_set():
+                        before = removed[0], added[0]
+                        mask = None if number else np.ones(index.rows, bool)
+                        try:
+                            found = index.search(queries, 5, mask)
+                        except opmill.InvalidArgument:  # the mask is of fewer rows than there are now
+                            self.assertIsNotNone(mask)
+                            continue
+                        searched.append((before, (removed[1], added[1]), found))
+                except Exception as error:
+                    failures.append(error)
+
+            searchers = [threading.Thread(target=search, args=(number,)) for number in range(3)]
+            for searcher in searchers:
+                searcher.start()
+            for first in range(1000, 3000, 40):
+                added[1] = first + 40
+                index.add(vectors[first:first + 40])
+                added[0] = first + 40
+                removed[1] = first - 960
+                index.remove(np.arange(first - 1000, first - 960))
+                removed[0] = first - 960
+                if first % 80 == 0:
+                    index.compact(capacity=1100)
+            ends.set()
+            for searcher in searchers:
+                searcher.join()
+        self.assertEqual(failures, [])
+        print(f"{len(searched)} searches beside 25 compactions")
+        self.assertGreater(len(searched), 20)
+
+        def nearest(low, high):
+            order = np.argsort(-scores[:, low:high], axis=1, kind="stable")[:, :5] + low
+            return order
+
+        for (low, high), (later_low, later_high), (found, ids) in searched:
+            self.assertTrue(any(np.array_equal(ids, nearest(first, last))
+                                for first in range(low, later_low + 1, 40)
+                                for last in range(high, later_high + 1, 40)), (low, high, later_low, later_high))
+            np.testing.assert_array_equal(found, np.take_along_axis(scores, ids, 1))
+
+
+class Losses(Served):
+    """Of the tensors on the server."""
+
+    GONE = ('The vectors of the index, the tensor "{}", are not on the server any more: it has restarted or '
+            "lost its device, their lease has ended, or they were deleted. Make the index again; with "
+            "keep_copy=True it puts them again by itself.")
+
+    def test_a_lease(self):
+        vectors, queries = numbers(60, 4), numbers(3, 4)
+        index = opmill.Index(self.c, vectors, lease=2)
+        index.remove(7)
+        allowed = np.arange(60) != 7
+        self.assertEqual({each.lease.seconds for each in self.c.tensors.list()}, {2})
+        for _ in range(6):  # searches renew it, and those with a mask name only the vectors
+            time.sleep(0.5)
+            _, ids = index.search(queries, 5, np.ones(60, bool))
+            np.testing.assert_array_equal(ids, expect(queries, vectors, 5, allowed=allowed)[1])
+        self.check(index, queries, vectors, 5, allowed=allowed)  # the mask was put again
+        index.add(vectors)  # a larger tensor
+        index.compact()
+        self.assertEqual([each.lease.seconds for each in self.c.tensors.list()], [2])
+        until = time.monotonic() + 30
+        while self.c.tensors.list() and time.monotonic() < until:
+            time.sleep(0.1)
+        gone = self.GONE.format(index.name)
+        self.refused(opmill.NotFound, gone, index.search, queries, 5)
+        self.refused(opmill.NotFound, gone, index.add, vectors)
+        self.refused(opmill.NotFound, gone, index.save, "/dev/null")
+        index.delete()
+
+    def test_a_copy(self):
+        vectors, queries = numbers(60, 4), numbers(3, 4)
+        with opmill.Index(self.c, vectors[:20], keep_copy=True, capacity=25) as index:
+            index.add(vectors[20:40])
+            index.remove([3, 30])
+            allowed = ~np.isin(np.arange(60), [3, 30])
+            changes = (lambda: None, lambda: index.add(vectors[40:50]), lambda: index.remove([5]),
+                       index.compact, lambda: index.add(vectors[50:]))
+            for rows, change in zip((40, 50, 50, 50, 60), changes):
+                for tensor in self.c.tensors.list():
+                    self.c.tensors.delete(tensor.name)
+                change()
+                allowed[5] = rows == 40 or change is changes[1]
+                for tensor in self.c.tensors.list():
+                    self.c.tensors.delete(tensor.name)
+                self.check(index, queries, vectors[:rows], 9, allowed=allowed[:rows])
+
+    def test_a_restarted_server(self):
+        vectors, queries = numbers(60, 4), numbers(3, 4)
+        wanted = expect(queries, vectors, 9)[1]
+        server = ServerProcess(device="cpu")
+        with opmill.connect(server.address) as c:
+            kept, lost = opmill.Index(c, vectors, keep_copy=True), opmill.Index(c, vectors)
+            server.kill()
+            with ServerProcess(f"--address={server.address}", device="cpu"):
+                self.refused(opmill.NotFound, self.GONE.format(lost.name), lost.search, queries, 9)
+                answers, threads = [], []
+                for _ in range(8):  # one of them puts the vectors
+                    threads.append(threading.Thread(
+                        target=lambda: answers.append(kept.search(queries, 9).ids)))
+                    threads[-1].start()
+                for thread in threads:
+                    thread.join()
+                self.assertEqual(len(answers), 8)
+                for ids in answers:
+                    np.testing.assert_array_equal(ids, wanted)
+                kept.delete()
+                lost.delete()
+                self.assertEqual(c.tensors.list(), ())
+
+    def test_asyncio(self):
+        vectors, queries = numbers(40, 4), numbers(3, 4)
+
+        async def main():
+            async with await opmill.aio.connect(self.server.address) as c:
+                async with opmill.aio.Index(c, vectors, keep_copy=True, lease=600) as index:
+                    await index.remove(np.arange(20))
+                    self.assertEqual(await index.compact(), 20)
+                    self.c.tensors.delete(index.name)
+                    answers = await asyncio.gather(*(index.search(queries, 5) for _ in range(4)))
+                    for found in answers:
+                        np.testing.assert_array_equal(
+                            found.ids, expect(queries, vectors, 5, allowed=np.arange(40) >= 20)[1])
+                    self.assertEqual(self.c.tensors.find(index.name).lease.seconds, 600)
+
+        asyncio.run(main())
+
+    def test_refusals(self):
+        there = self.c.tensors.put("there", numbers(5, 3))
+        self.refused(opmill.InvalidArgument, "keep_copy is for vectors that the index puts; these are the "
+                     'tensor "there".', opmill.Index, self.c, there, keep_copy=True)
+        self.c.tensors.delete("there")
 
 
 class Neighbors(Served):

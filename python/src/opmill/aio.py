@@ -24,7 +24,7 @@ from ._connect_failure import connect_failure
 from ._contract import HEALTH_CHECK, SERVICE, ListModelsRequest, Message, message
 from ._convert import to_dataclass
 from ._execution import Execution, Receiver, Request
-from ._index import Found, IndexSteps, Path
+from ._index import RECOVERIES, Found, IndexSteps, Path
 from ._model_files import ModelFile, ModelSource
 from ._models import ModelCall, ModelInfo, ServedModel, info_of_file, infos_of
 from ._models import find as find_model
@@ -310,8 +310,9 @@ class Index(IndexSteps):
     @checked
     def __init__(self, client: Client, vectors: ArrayLike | ResidentTensor, metric: Metric = "ip",
                  dtype: DTypeLike | None = None, name: str | None = None,
-                 capacity: int | None = None) -> None:
-        super().__init__(client, vectors, metric, dtype, name, capacity)
+                 capacity: int | None = None, lease: float | None = None,
+                 keep_copy: bool = False) -> None:
+        super().__init__(client, vectors, metric, dtype, name, capacity, lease, keep_copy)
         self._writers = asyncio.Lock()
 
     def __await__(self) -> Generator[Any, None, Index]:
@@ -327,32 +328,55 @@ class Index(IndexSteps):
     async def __aexit__(self, *exception: object) -> None:
         await self.delete()
 
+    async def _write(self, steps: Callable[[], Steps[_T]]) -> _T:
+        async with self._writers:
+            for _ in range(RECOVERIES):
+                state = self._state
+                try:
+                    return await _drive(steps())
+                except OpMillError as error:
+                    await _drive(self._recover(state, error))
+            return await _drive(steps())
+
+    async def _read(self, steps: Callable[[Any], Steps[_T]]) -> _T:
+        for _ in range(RECOVERIES):
+            state = self._state
+            try:
+                return await _drive(steps(state))
+            except OpMillError as error:
+                async with self._writers:
+                    await _drive(self._recover(state, error))
+        return await _drive(steps(self._state))
+
     @checked
     async def add(self, rows: ArrayLike) -> Array:
-        async with self._writers:
-            return await _drive(self._add(rows))
+        return await self._write(lambda: self._add(rows))
 
     @checked
     async def remove(self, ids: ArrayLike) -> int:
-        async with self._writers:
-            return await _drive(self._remove(ids))
+        return await self._write(lambda: self._remove(ids))
+
+    @checked
+    async def compact(self, *, capacity: int | None = None) -> int:
+        return await self._write(lambda: self._compact(capacity))
 
     @checked
     async def search(self, queries: ArrayLike, k: int, mask: ArrayLike | None = None, *,
                      timeout: float | None = None) -> Found:
-        return await _drive(self._search(queries, k, mask, timeout))
+        return await self._read(lambda state: self._search(state, queries, k, mask, timeout))
 
     @checked
     async def save(self, path: Path) -> Array:
-        return await _drive(self._save(path))
+        return await self._read(lambda state: self._save(state, path))
 
     @classmethod
     def load(cls, client: Client, path: Path, metric: Metric = "ip",
              dtype: DTypeLike | None = None, name: str | None = None,
-             capacity: int | None = None) -> Index:
+             capacity: int | None = None, lease: float | None = None,
+             keep_copy: bool = False) -> Index:
         """index = await opmill.aio.Index.load(c, "vectors.npy")."""
         return cls(client, np.load(path, mmap_mode="r", allow_pickle=False), metric, dtype, name,
-                   capacity)
+                   capacity, lease, keep_copy)
 
     async def delete(self) -> None:
         async with self._writers:

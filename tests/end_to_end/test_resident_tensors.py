@@ -1,6 +1,7 @@
 """Tensors that stay on the server, by messages of the contract: what requests may say, whose they are,
 and what becomes of them when the device is lost."""
 
+import concurrent.futures
 import pathlib
 import tempfile
 import unittest
@@ -71,8 +72,11 @@ class Calls(unittest.TestCase):
         refusal = self.refused(*arguments, **fields)
         self.assertEqual((refusal.code, refusal.fields, refusal.sentence), (code, [field], sentence))
 
+    def statistics(self, metadata=()):
+        return self.stub.GetStatistics(sv.GetStatisticsRequest(), timeout=api.TIMEOUT_SECONDS, metadata=metadata)
+
     def totals(self):
-        return self.stub.GetStatistics(sv.GetStatisticsRequest(), timeout=api.TIMEOUT_SECONDS).resident
+        return self.statistics().resident
 
 
 class Requests(Calls):
@@ -222,6 +226,53 @@ class Owners(Calls):
             listed = self.stub.ListTensors(rs.ListTensorsRequest(), metadata=alice).tensors
             self.assertEqual(len(listed), 0)
             np.testing.assert_array_equal(self.get("x", metadata=bob), X + 1)
+
+
+    def test_a_hundred_callers_with_a_quota(self):
+        """Each puts tensors until it is refused; that is no other's concern, and all memory comes back."""
+        callers, room, each = 100, 4, np.zeros((64, 64), np.float32)
+        tokens = [f"token-of-the-caller-{number:03}" for number in range(callers)]
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "tokens"
+            path.write_text("".join(f"caller{number} {token}\n" for number, token in enumerate(tokens)))
+            path.chmod(0o600)
+            self.server = self.enterContext(ServerProcess(
+                f"--token_file={path}", f"--max_resident_tensor_bytes_per_owner={room * each.nbytes + 1}",
+                f"--max_resident_tensor_bytes={callers * room * each.nbytes}", device="cpu"))
+            self.stub = api.stub_of(self.enterContext(api.connect(self.server.address)))
+        metadata = [[("authorization", f"Bearer {token}")] for token in tokens]
+        before = self.statistics(metadata[0]).device.buffer_bytes_in_use
+
+        def call(number):
+            own = metadata[number]
+            for put in range(room):
+                array = each + number * room + put
+                self.execute(identity(array), array, metadata=own, resident_outputs=[output(f"t{put}")])
+            refusal = self.refused(identity(each), each, metadata=own, resident_outputs=[output("more")])
+            self.assertEqual((refusal.code, refusal.sentence), (
+                grpc.StatusCode.RESOURCE_EXHAUSTED,
+                'There is no room for the tensor "more", which takes 16384 bytes: 65536 of the 65537 bytes of '
+                "each owner (max_resident_tensor_bytes_per_owner) are in use."))
+            for put in range(room):
+                np.testing.assert_array_equal(self.get(f"t{put}", metadata=own, like=each),
+                                              each + number * room + put)
+
+        with concurrent.futures.ThreadPoolExecutor(callers) as threads:
+            for ended in [threads.submit(call, number) for number in range(callers)]:
+                ended.result()
+            self.assertEqual(self.statistics(metadata[0]).resident.bytes, callers * room * each.nbytes)
+            # What one of them deletes is room for it again.
+            for put in range(room):
+                self.stub.DeleteTensor(rs.DeleteTensorRequest(name=f"t{put}"), metadata=metadata[7])
+            call(7)
+
+            def leave(number):
+                for put in range(room):
+                    self.stub.DeleteTensor(rs.DeleteTensorRequest(name=f"t{put}"), metadata=metadata[number])
+
+            list(threads.map(leave, range(callers)))
+        self.server.wait_until(lambda: self.statistics(metadata[0]).resident.bytes == 0)
+        self.server.wait_until(lambda: self.statistics(metadata[0]).device.buffer_bytes_in_use <= before)
 
 
 class DeviceLoss(Calls):

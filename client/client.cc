@@ -17,6 +17,7 @@
 #include "client/grpc_conversions.h"
 #include "client/health.h"
 #include "client/retry.h"
+#include "client/tensor_servers.h"
 #include "grpcpp/grpcpp.h"
 #include "kernels/base/errors.h"
 #include "opmill/v1/service.grpc.pb.h"
@@ -85,14 +86,24 @@ std::vector<InputBytes> SentOf(absl::Span<const InputBytes> inputs,
   return sent;
 }
 
+bool NamesTensors(const ExecutionOptions& options) {
+  return !options.resident_inputs.empty() || !options.resident_outputs.empty();
+}
+
 }  // namespace
 
 struct Client::Connection {
-  Connection(std::shared_ptr<grpc::Channel> to, const ClientOptions& client_options)
+  Connection(const std::string& target, std::shared_ptr<grpc::Channel> to,
+             const ClientOptions& client_options)
       : channel(std::move(to)),
         stub(v1::OperatorService::NewStub(channel)),
         generic(channel),
-        options(client_options) {}
+        options(client_options) {
+    std::vector<std::string> addresses = absl::StrSplit(target, ',');
+    if (addresses.size() > 1) {
+      servers = std::make_unique<TensorServers>(std::move(addresses), options);
+    }
+  }
 
   template <typename Request, typename Response>
   absl::StatusOr<Response> Call(grpc::Status (v1::OperatorService::Stub::*method)(
@@ -115,6 +126,7 @@ struct Client::Connection {
   std::unique_ptr<v1::OperatorService::Stub> stub;
   grpc::GenericStub generic;
   ClientOptions options;
+  std::unique_ptr<TensorServers> servers;  // null if the target is one address
   std::mutex mutex;
   size_t max_message_bytes = 0;  // 0: not yet requested
 };
@@ -131,7 +143,7 @@ absl::StatusOr<Client> Client::Connect(const std::string& target, const ClientOp
         " in clear text; use TLS, or allow it (insecure) if everybody on the way may read it."));
   }
   ASSIGN_OR_RETURN(std::shared_ptr<grpc::Channel> made, MakeChannel(target, options));
-  Client client(std::make_unique<Connection>(std::move(made), options));
+  Client client(std::make_unique<Connection>(target, std::move(made), options));
   grpc::Channel& channel = *client.connection_->channel;
   const auto deadline = GrpcDeadline(options.connect_timeout);
   for (grpc_connectivity_state state = channel.GetState(/*try_to_connect=*/true);
@@ -160,12 +172,14 @@ absl::StatusOr<v1::GetStatisticsResponse> Client::GetStatistics() {
 }
 
 absl::StatusOr<v1::ListTensorsResponse> Client::ListTensors(const std::string& name) {
+  if (connection_->servers != nullptr) return connection_->servers->List(name);
   v1::ListTensorsRequest request;
   request.set_name(name);
   return connection_->Call(&v1::OperatorService::Stub::ListTensors, request);
 }
 
 absl::Status Client::DeleteTensor(const std::string& name, std::optional<uint64_t> if_generation) {
+  if (connection_->servers != nullptr) return connection_->servers->Delete(name, if_generation);
   v1::DeleteTensorRequest request;
   request.set_name(name);
   if (if_generation) request.set_if_generation(*if_generation);
@@ -247,6 +261,11 @@ absl::StatusOr<v1::ExecutionStatistics> Client::Execute(const Computation& compu
                                                         absl::Span<const InputBytes> inputs,
                                                         OutputSink& sink,
                                                         const ExecutionOptions& options) {
+  if (connection_->servers != nullptr && NamesTensors(options)) {
+    return connection_->servers->Execute(options, [&](Client& client) {
+      return client.Execute(computation, inputs, sink, options);
+    });
+  }
   ASSIGN_OR_RETURN(const size_t max_message_bytes, MaxMessageBytes(options.timeout));
   const bool is_small =
       TotalBytes(inputs) <= std::min(kMaxInlineBytes, max_message_bytes - kHeaderBytes);
@@ -268,6 +287,11 @@ absl::StatusOr<v1::ExecutionStatistics> Client::Execute(const Computation& compu
 absl::StatusOr<v1::ExecutionStatistics> Client::ExecuteInOneMessage(
     const Computation& computation, absl::Span<const InputBytes> inputs, OutputSink& sink,
     const ExecutionOptions& options) {
+  if (connection_->servers != nullptr && NamesTensors(options)) {
+    return connection_->servers->Execute(options, [&](Client& client) {
+      return client.ExecuteInOneMessage(computation, inputs, sink, options);
+    });
+  }
   v1::ExecuteRequest request;
   SetComputation(computation, request);
   SetOptions(options, request);
@@ -278,6 +302,11 @@ absl::StatusOr<v1::ExecutionStatistics> Client::ExecuteInOneMessage(
 absl::StatusOr<v1::ExecutionStatistics> Client::ExecuteInSharedMemory(
     const Computation& computation, const SharedTensors& tensors, OutputSink& sink,
     const ExecutionOptions& options) {
+  if (connection_->servers != nullptr && NamesTensors(options)) {
+    return connection_->servers->Execute(options, [&](Client& client) {
+      return client.ExecuteInSharedMemory(computation, tensors, sink, options);
+    });
+  }
   v1::ExecuteRequest request;
   SetComputation(computation, request);
   SetOptions(options, request);

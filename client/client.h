@@ -78,7 +78,9 @@ class Client {
   absl::StatusOr<v1::ListModelsResponse> ListModels(const std::string& name = "");
 
   // The tensors that stay on the server, or the one with this name: NotFound if there is none.
-  // Executions put and read them (ExecutionOptions).
+  // Executions put and read them (ExecutionOptions). Of several servers, listed by address, all are
+  // asked, and executions that name tensors go to the server that has them; on an ExecutionStream
+  // they do not.
   absl::StatusOr<v1::ListTensorsResponse> ListTensors(const std::string& name = "");
   absl::Status DeleteTensor(const std::string& name,
                             std::optional<uint64_t> if_generation = std::nullopt);

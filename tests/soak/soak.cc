@@ -1,8 +1,8 @@
 // Runs real servers under mixed load for any duration: valid and invalid requests of all sizes,
-// slow and crashing callers. Every result is checked. One server runs for the whole time, and its
-// memory and handles are measured while it is idle. Another one is killed and restarted repeatedly.
-// Under a third one the driver fails, and the server must continue, on its standby and then with a
-// new device.
+// slow and crashing callers, tensors that stay. Every result is checked. One server runs for the
+// whole time, and its memory and handles are measured while it is idle. Another one is killed and
+// restarted repeatedly. Under a third one the driver fails, and the server must continue, on its
+// standby and then with a new device.
 //
 // The exit status is 0 if all results were right, every error was explained, and nothing grew.
 #include <signal.h>
@@ -85,8 +85,10 @@ absl::StatusOr<std::unique_ptr<ServerProcess>> StartServer(const std::string& ad
       {.environment = std::move(environment), .patience = kPatience});
 }
 
-// The reference device has no driver.
-bool HasDriver() { return absl::GetFlag(FLAGS_device) != "reference"; }
+// The processor and the reference have none.
+bool HasDriver() {
+  return absl::GetFlag(FLAGS_device) != "reference" && absl::GetFlag(FLAGS_device) != "cpu";
+}
 
 // Sleeps in short intervals, and returns early when told to stop.
 void SleepUntil(absl::Time time, const std::atomic<bool>& over) {
@@ -131,6 +133,7 @@ class Soak {
     over_ = true;
     gate_.Close();
     for (std::thread& thread : threads) thread.join();
+    CheckTensors();
     return Judge();
   }
 
@@ -160,13 +163,18 @@ class Soak {
     const bool is_always_there =
         absl::string_view(server) == "steady" ||
         (absl::string_view(server) == "losing" && absl::GetFlag(FLAGS_standby) == "on");
-    Workload workload(
-        address, cases_, ledger_,
-        {.server = server, .may_be_unavailable = !is_always_there, .patience = kPatience});
+    Workload workload(address, cases_, ledger_,
+                      {.server = server,
+                       .may_be_unavailable = !is_always_there,
+                       .tensors = {.prefix = absl::StrCat("caller/", number),
+                                   .may_be_lost = absl::string_view(server) != "steady",
+                                   .patience = kPatience},
+                       .patience = kPatience});
     while (gate_.Enter()) {
       workload.DoOne(random);
       gate_.Leave();
     }
+    workload.Leave();
   }
 
   // Callers that are killed in the middle of whatever they do.
@@ -307,6 +315,22 @@ class Soak {
     }
   }
 
+  // Callers have deleted theirs; those of callers that were killed have leases of seconds.
+  void CheckTensors() {
+    absl::StatusOr<Client> client = Client::Connect(steady_->address());
+    if (!client.ok()) return ledger_.Fail("connect", client.status().ToString());
+    const absl::Time patience = absl::Now() + absl::Minutes(1);
+    for (;;) {
+      const absl::StatusOr<v1::ListTensorsResponse> left = client->ListTensors();
+      if (left.ok() && left->tensors().empty()) return;
+      if (absl::Now() > patience) {
+        return ledger_.Fail("tensors", left.ok() ? absl::StrCat(left->tensors_size(), " are left")
+                                                 : left.status().ToString());
+      }
+      absl::SleepFor(absl::Milliseconds(100));
+    }
+  }
+
   static std::string Text(const Vitals& vitals) {
     return absl::StrFormat("%.1f MiB, %d handles, %d threads",
                            static_cast<double>(vitals.resident_bytes) / (1 << 20), vitals.handles,
@@ -382,7 +406,12 @@ void CallUntilKilled(const std::string& address, uint64_t seed) {
   SoakCases cases(seed, absl::GetFlag(FLAGS_cases), false);
   Ledger ledger;
   Workload workload(address, cases, ledger,
-                    {.server = "dying", .may_be_unavailable = true, .patience = kPatience});
+                    {.server = "dying",
+                     .may_be_unavailable = true,
+                     .tensors = {.prefix = absl::StrCat("killed/", absl::GetFlag(FLAGS_start)),
+                                 .may_be_killed = true,
+                                 .patience = kPatience},
+                     .patience = kPatience});
   Random random(absl::GetFlag(FLAGS_start));
   for (;;) workload.DoOne(random);
 }

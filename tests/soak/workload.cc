@@ -63,11 +63,21 @@ Workload::Workload(const std::string& address, SoakCases& cases, Ledger& ledger,
       ledger_(ledger),
       options_(options),
       channel_(Connect(address)),
-      stub_(v1::OperatorService::NewStub(channel_)) {}
+      stub_(v1::OperatorService::NewStub(channel_)),
+      tensors_(
+          options.tensors,
+          [this](const std::string& action, const absl::Status& status, std::vector<Code> allowed) {
+            allowed.push_back(Code::kOk);
+            End(absl::StrCat("tensor ", action), status, std::move(allowed), "a tensor");
+          },
+          [this](const std::string& action, const std::string& mistake) {
+            ledger_.Fail(absl::StrCat(options_.server, " tensors, ", action), mistake);
+          }) {}
 
 void Workload::DoOne(Random& random) {
   const uint64_t choice = random.Below(100);
-  if (choice < 40) return Execute(random);
+  if (choice < 25) return Execute(random);
+  if (choice < 45) return tensors_.DoOne(client(), random);
   if (choice < 65) return ExecuteMany(random);
   if (choice < 72) return ExecuteInTime(random);
   if (choice < 79) return ReadSlowly(random);

@@ -14,6 +14,7 @@
 #include "tests/conformance/random.h"
 #include "tests/soak/ledger.h"
 #include "tests/soak/soak_case.h"
+#include "tests/soak/tensor_workload.h"
 
 namespace opmill {
 
@@ -25,6 +26,7 @@ class Workload {
     std::string server;
     // True if calls may end with Unavailable, because the server is killed or loses its device.
     bool may_be_unavailable = false;
+    TensorWorkload::Options tensors;
     // Longer than anything takes, except a hang.
     absl::Duration patience = absl::Seconds(300);
   };
@@ -33,6 +35,8 @@ class Workload {
 
   // Performs one random action.
   void DoOne(Random& random);
+  // Deletes what it has on the server.
+  void Leave() { tensors_.DeleteAll(client()); }
 
  private:
   void Execute(Random& random);
@@ -60,6 +64,7 @@ class Workload {
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::OperatorService::Stub> stub_;
   std::unique_ptr<Client> client_;
+  TensorWorkload tensors_;
 };
 
 }  // namespace opmill

@@ -1,10 +1,8 @@
 #include "server/execution/joined_run.h"
 
-#include <algorithm>
 #include <cstring>
 #include <utility>
 
-#include "absl/functional/function_ref.h"
 #include "kernels/base/errors.h"
 
 namespace opmill {
@@ -118,7 +116,7 @@ void JoinedRun::CopyInput(size_t index, uint64_t bytes, absl::Span<std::byte> to
   for (const JoinedMember& member : members_) {
     const size_t end = at + static_cast<size_t>(BytesOf(*member.execution, bytes));
     if (index >= member.inputs.size()) {
-      std::fill(to.begin() + at, to.begin() + end, std::byte{1});
+      std::memset(to.data() + at, 1, end - at);
       at = end;
     }
     while (at < end) {
@@ -127,7 +125,7 @@ void JoinedRun::CopyInput(size_t index, uint64_t bytes, absl::Span<std::byte> to
       at += own;
     }
   }
-  std::fill(to.begin() + at, to.end(), std::byte{0});
+  std::memset(to.data() + at, 0, to.size() - at);
 }
 
 uint64_t JoinedRun::BytesOf(const Execution& member, uint64_t bytes) const {

@@ -62,6 +62,9 @@ struct TensorSchema {
   // Of an optional last input with rows: one row of UINT8 ones, with which the outputs are those
   // without this input.
   TensorDesc (*ones_if_absent)(const OperatorDesc&) = nullptr;
+  // Of inputs: each of its rows has an element in each row of that last input, and where that is 0
+  // the outputs do not depend on it.
+  bool rows_have_ones = false;
 };
 
 // The required properties of an output, inferred from the inputs and attributes.

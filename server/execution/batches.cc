@@ -141,13 +141,18 @@ std::shared_ptr<Batch> Batches::MakeBatch(const std::shared_ptr<BatchGroup>& gro
   return batch;
 }
 
-// Null if it is not compiled. Then a worker makes it, and this batch does not wait for it.
+// Null if it is not compiled, and that takes time. Then a worker makes it, and this batch does not
+// wait for it.
 std::shared_ptr<const CompiledProgram> Batches::FindJoined(const std::shared_ptr<BatchGroup>& group,
                                                            const JoinedShape& shape) {
   if (std::shared_ptr<const Program> program = group->joinable_->Find(shape); program != nullptr) {
     const Compilations::Found found =
         compilations_.Find(std::nullopt, /*has_whole_input=*/true, program);
     if (found.cached.has_value()) return found.cached->compiled;
+    if (group->joinable_->is_operator() && compilations_.is_cheap()) {
+      const auto made = compilations_.Get(*program, absl::InfiniteFuture(), {});
+      if (made.ok()) return made->compiled;
+    }
   }
   {
     const absl::MutexLock lock(&group->mutex_);

@@ -44,6 +44,8 @@ class Compilations {
   // that may have incremental runs is compiled, unless the device needs the whole input.
   Found Find(const std::optional<OperatorDesc>& op, bool has_whole_input,
              std::shared_ptr<const Program>& program);
+  // Whether compiling an operator takes so little time that a thread with other duties may do it.
+  bool is_cheap() const { return device_.info().min_incremental_bytes != UINT64_MAX; }
   // The program, from `found` or compiled now.
   absl::StatusOr<CachedOperator> Get(const Program& program, absl::Time deadline, Found found);
 

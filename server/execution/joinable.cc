@@ -32,6 +32,7 @@ class JoinableModel final : public Joinable {
     return model != nullptr && model->model_.lock() == model_.lock() && model->options_ == options_;
   }
   const BatchOptions& options() const override { return options_; }
+  bool is_operator() const override { return false; }
 
   JoinedShape ShapeOf(absl::Span<const std::shared_ptr<Execution>> /*members*/,
                       uint32_t rows) const override {
@@ -94,18 +95,17 @@ class JoinableOperator final : public Joinable {
     for (size_t i = 0; i < desc.inputs.size(); ++i) {
       const bool has_rows = desc.schema->inputs[i].has_rows;
       const uint32_t own_rows = has_rows ? desc.inputs[i].sizes[0] : 0;
+      const bool is_optional = made->may_lack_optional_ && i == desc.schema->inputs.size() - 1;
       const auto& resident = request.sources[i].resident;
-      if (resident != nullptr) {
+      const bool is_shared = resident != nullptr && !is_optional;
+      if (is_shared) {
         if (has_rows && (i == 0 || own_rows != 1)) return nullptr;
-        made->shared_.push_back(resident);
-        made->key_ += AddressText(resident.get());
-      } else {
-        const bool can_repeat = own_rows == 1 && made->may_lack_optional_;
-        if (!has_rows || (own_rows != rows && !can_repeat) || !IsPacked(desc.inputs[i])) {
-          return nullptr;
-        }
+        made->Share(i, resident);
+      } else if (!has_rows || (own_rows != rows && !(own_rows == 1 && is_optional)) ||
+                 !IsPacked(desc.inputs[i])) {
+        return nullptr;
       }
-      made->is_shared_.push_back(resident != nullptr);
+      made->is_shared_.push_back(is_shared);
     }
     for (const std::optional<TensorDesc>& output : desc.outputs) {
       if (output.has_value() && !IsPacked(*output)) return nullptr;
@@ -127,6 +127,7 @@ class JoinableOperator final : public Joinable {
     return true;
   }
   const BatchOptions& options() const override { return options_; }
+  bool is_operator() const override { return true; }
 
   JoinedShape ShapeOf(absl::Span<const std::shared_ptr<Execution>> members,
                       uint32_t rows) const override {
@@ -135,10 +136,16 @@ class JoinableOperator final : public Joinable {
       const OperatorDesc& desc = *member->request().op;
       shape.row_length = std::max(shape.row_length, LengthOf(desc));
       shape.has_optional |= HasOptional(desc);
+      if (grows_.has_value()) {
+        const uint32_t shared_rows = desc.inputs[*grows_].sizes[0];
+        shape.has_optional |= shape.shared_rows != 0 && shared_rows != shape.shared_rows;
+        shape.shared_rows = std::max(shape.shared_rows, shared_rows);
+      }
     }
     if (shape.row_length == 0) return shape;
     const auto longest_row = desc_.schema->attributes[desc_.schema->RowLengthIndex()].longest_row;
-    shape.row_length = std::min(RoundedLength(shape.row_length), longest_row(desc_));
+    shape.row_length =
+        std::min(RoundedLength(shape.row_length), longest_row(WithSharedRows(shape)));
     return shape;
   }
   std::shared_ptr<const Program> Find(const JoinedShape& shape) const override {
@@ -157,16 +164,41 @@ class JoinableOperator final : public Joinable {
   static bool HasOptional(const OperatorDesc& desc) {
     return desc.inputs.size() == desc.schema->inputs.size();
   }
-  // Whether requests with the optional input and others without it are joined.
+  // Whether requests with the optional input and others without it are joined, and others that read
+  // another number of rows of the same memory. A resident one is then copied, as those that callers
+  // send, for which the host must have its bytes.
   void FindOptional(const ExecutionRequest& request) {
-    const auto ones_if_absent = desc_.schema->inputs.back().ones_if_absent;
+    const OperatorSchema& schema = *desc_.schema;
+    const auto ones_if_absent = schema.inputs.back().ones_if_absent;
     if (ones_if_absent == nullptr) return;
-    if (HasOptional(desc_) && request.sources.back().resident != nullptr) return;
-    const uint64_t row_bytes = SpannedBytes(ones_if_absent(desc_));
+    if (HasOptional(desc_)) {
+      const auto& resident = request.sources.back().resident;
+      if (resident != nullptr && resident->buffer()->bytes().empty()) return;
+    }
+    uint64_t row_bytes = SpannedBytes(ones_if_absent(desc_));
     if (row_bytes > kMostOptionalRow) return;
     may_lack_optional_ = true;
+    for (size_t i = 0; i < desc_.inputs.size(); ++i) {
+      const auto& resident = request.sources[i].resident;
+      if (!schema.inputs[i].rows_have_ones || resident == nullptr) continue;
+      const TensorDesc& input = desc_.inputs[i];
+      const uint64_t stride = uint64_t{EffectiveStrides(input)[0]} * ElementBytes(input.data_type);
+      // The most rows that any request can read.
+      const uint64_t rows =
+          stride == 0 ? UINT64_MAX : resident->buffer()->size_bytes() / stride + 1;
+      if (rows > kMostOptionalRow) continue;
+      grows_ = i;
+      row_bytes = std::max(row_bytes, rows);
+    }
     options_.max_rows =
         static_cast<uint32_t>(std::min<uint64_t>(options_.max_rows, kMostJoinedBytes / row_bytes));
+  }
+  // Of a tensor that grows, all states in the same memory: they have the same first rows.
+  void Share(size_t input, const std::shared_ptr<const ResidentTensor>& resident) {
+    std::shared_ptr<const void> shared = resident;
+    if (grows_ == input) shared = resident->memory;
+    key_ += AddressText(shared.get());
+    shared_.push_back(shared);
   }
 
   // 0 if the operator has no such attribute.
@@ -181,8 +213,13 @@ class JoinableOperator final : public Joinable {
     return length == 0 ? 0 : std::max(kMiddleRow, RoundedLength(length));
   }
 
-  OperatorDesc At(const JoinedShape& shape) const {
+  OperatorDesc WithSharedRows(const JoinedShape& shape) const {
     OperatorDesc desc = desc_;
+    if (grows_.has_value()) desc.inputs[*grows_].sizes[0] = shape.shared_rows;
+    return desc;
+  }
+  OperatorDesc At(const JoinedShape& shape) const {
+    OperatorDesc desc = WithSharedRows(shape);
     if (may_lack_optional_) {
       desc.inputs.resize(desc.schema->inputs.size() - 1);
       if (shape.has_optional) {
@@ -206,8 +243,9 @@ class JoinableOperator final : public Joinable {
 
   const OperatorDesc desc_;
   std::vector<bool> is_shared_;  // of the inputs of desc_: resident; others are sent
-  std::vector<std::weak_ptr<const ResidentTensor>> shared_;
+  std::vector<std::weak_ptr<const void>> shared_;  // their states, or memory
   bool may_lack_optional_ = false;
+  std::optional<size_t> grows_;  // an input of which requests may read other numbers of rows
   BatchOptions options_ = {.max_rows = 256};
   std::string key_;
 };

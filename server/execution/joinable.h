@@ -23,18 +23,20 @@ struct JoinedShape {
   uint32_t rows = 0;
   uint32_t row_length = 0;    // of the outputs, if the operator has such an attribute
   bool has_optional = false;  // an input that only some of the requests may have
+  uint32_t shared_rows = 0;   // of a resident input of which the requests may read more or fewer
 
   friend bool operator==(const JoinedShape&, const JoinedShape&) = default;
   template <typename H>
   friend H AbslHashValue(H h, const JoinedShape& shape) {
-    return H::combine(std::move(h), shape.rows, shape.row_length, shape.has_optional);
+    return H::combine(std::move(h), shape.rows, shape.row_length, shape.has_optional,
+                      shape.shared_rows);
   }
 };
 
 // Requests that differ only in their rows: for the same model, which joins requests; or for the
 // same operator and the same resident tensors, if its schema has rows. Requests for an operator may
-// also differ in the length of the rows of their outputs, and in whether they have the schema's
-// optional input. Immutable.
+// also differ in the length of the rows of their outputs, in whether they have the schema's
+// optional input, and in the rows that they read of a tensor to which rows are appended. Immutable.
 class Joinable {
  public:
   // Null if the request is computed alone.
@@ -45,6 +47,8 @@ class Joinable {
   virtual std::string Key() const = 0;
   virtual bool IsSameAs(const Joinable& other) const = 0;
   virtual const BatchOptions& options() const = 0;
+  // Whether its programs are single operators.
+  virtual bool is_operator() const = 0;
 
   // Of a run of these requests with so many rows: as long as the longest, or longer, so that few
   // programs serve all of them.

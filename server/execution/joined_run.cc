@@ -1,6 +1,8 @@
 #include "server/execution/joined_run.h"
 
+#include <algorithm>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "kernels/base/errors.h"
@@ -33,11 +35,6 @@ class RowStarts final : public Buffer {
   std::vector<std::byte> bytes_;
 };
 
-// Of an input that all members read; false also if the request has no such input.
-bool IsShared(const ExecutionRequest& request, size_t input) {
-  return input < request.sources.size() && request.sources[input].resident != nullptr;
-}
-
 // Packed tensors with the same bytes in each row.
 bool HasEqualRows(const TensorDesc& own, uint32_t own_rows, const TensorDesc& joined,
                   uint32_t rows) {
@@ -45,14 +42,31 @@ bool HasEqualRows(const TensorDesc& own, uint32_t own_rows, const TensorDesc& jo
          SpannedBytes(own) * rows == SpannedBytes(joined) * own_rows;
 }
 
+// Whether a joined run of so many rows has a part of this input from each member; otherwise it
+// reads the resident tensor.
+bool IsCopied(const ExecutionRequest& request, size_t input, const TensorDesc& joined,
+              uint32_t rows) {
+  return !request.op.has_value() ||
+         (request.op->schema->inputs[input].has_rows && joined.sizes[0] == rows);
+}
+
 bool FitsInput(const Execution& execution, size_t input, const TensorDesc& joined, uint32_t rows) {
   const ExecutionRequest& request = execution.request();
-  // Only a descriptor says what an absent input stands for.
+  // Only a schema says what an absent input stands for.
   if (input >= execution.inputs().size()) return request.op.has_value();
   const TensorDesc& own = execution.inputs()[input];
-  if (IsShared(request, input)) return own == joined;
-  const bool is_repeated = request.op.has_value() && own.sizes[0] == 1;
-  return HasEqualRows(own, is_repeated ? 1 : request.rows(), joined, rows);
+  if (!IsCopied(request, input, joined, rows)) {
+    TensorDesc grown = own;
+    if (request.op->schema->inputs[input].rows_have_ones) {
+      grown.sizes[0] = std::max(own.sizes[0], joined.sizes[0]);
+    }
+    return grown == joined;
+  }
+  if (!request.op.has_value()) return HasEqualRows(own, request.rows(), joined, rows);
+  if (request.op->schema->inputs[input].ones_if_absent == nullptr) {
+    return HasEqualRows(own, own.sizes[0], joined, rows);
+  }
+  return own.data_type == joined.data_type && IsPacked(own) && own.sizes[1] <= joined.sizes[1];
 }
 
 bool FitsOutput(const Execution& execution, const TensorDesc& own, const TensorDesc& joined,
@@ -99,7 +113,7 @@ absl::StatusOr<std::shared_ptr<JoinedRun>> JoinedRun::Create(Device& device,
   const std::vector<TensorDesc> inputs = TensorsOf(compiled.program(), ValueKind::kInput);
   const JoinedMember& first = run->members_[0];
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (IsShared(first.execution->request(), i)) {
+    if (!IsCopied(first.execution->request(), i, inputs[i], rows)) {
       run->bindings_.inputs.push_back(first.inputs[i]);
       continue;
     }
@@ -112,20 +126,32 @@ absl::StatusOr<std::shared_ptr<JoinedRun>> JoinedRun::Create(Device& device,
 }
 
 void JoinedRun::CopyInput(size_t index, uint64_t bytes, absl::Span<std::byte> to) const {
-  size_t at = 0;
+  std::byte* at = to.data();
   for (const JoinedMember& member : members_) {
-    const size_t end = at + static_cast<size_t>(BytesOf(*member.execution, bytes));
-    if (index >= member.inputs.size()) {
-      std::memset(to.data() + at, 1, end - at);
-      at = end;
+    const Execution& execution = *member.execution;
+    const std::optional<OperatorDesc>& op = execution.request().op;
+    const auto all = static_cast<size_t>(BytesOf(execution, bytes));
+    if (!op.has_value()) {
+      std::memcpy(at, member.inputs[index].bytes().data(), all);
+      at += all;
+      continue;
     }
-    while (at < end) {
-      const auto own = static_cast<size_t>(SpannedBytes(member.execution->inputs()[index]));
-      std::memcpy(to.data() + at, member.inputs[index].bytes().data(), own);
-      at += own;
+    const bool is_absent = index >= member.inputs.size();
+    const TensorDesc own =
+        is_absent ? op->schema->inputs[index].ones_if_absent(*op) : execution.inputs()[index];
+    const auto row_bytes = static_cast<size_t>(SpannedBytes(own) / own.sizes[0]);
+    const uint32_t rows = execution.request().rows();
+    for (uint32_t row = 0; row < rows; ++row, at += all / rows) {
+      if (is_absent) {
+        std::memset(at, 1, row_bytes);
+      } else {
+        const uint32_t own_row = own.sizes[0] == 1 ? 0 : row;
+        std::memcpy(at, member.inputs[index].bytes().data() + own_row * row_bytes, row_bytes);
+      }
+      std::memset(at + row_bytes, 0, all / rows - row_bytes);
     }
   }
-  std::memset(to.data() + at, 0, to.size() - at);
+  std::memset(at, 0, static_cast<size_t>(to.data() + to.size() - at));
 }
 
 uint64_t JoinedRun::BytesOf(const Execution& member, uint64_t bytes) const {

@@ -31,8 +31,8 @@ struct JoinedMember {
 class JoinedRun {
  public:
   // Copies the inputs of the members, one after the other, and zeros for the rest of the rows. An
-  // input with one row is repeated for each of the member's rows, and one that only other members
-  // have is filled with ones.
+  // input with one row is repeated for each of the member's rows, one that only other members have
+  // is filled with ones, and its rows end with zeros if those of other members are longer.
   static absl::StatusOr<std::shared_ptr<JoinedRun>> Create(Device& device,
                                                            const CompiledProgram& compiled,
                                                            uint32_t rows,

@@ -215,6 +215,47 @@ class SharedRuns(unittest.TestCase):
                     np.testing.assert_array_equal(indices, wanted[1])
                     np.testing.assert_array_equal(scores_.view(np.uint32), wanted[0].view(np.uint32))
 
+    def test_rows_come_and_go_meanwhile(self):
+        """Each answer is that of a state between its call and its end; runs are shared all the same."""
+        generator = np.random.default_rng(6)
+        vectors = generator.integers(-9, 10, (self.COUNT, self.DIMS)).astype(np.float32)
+        queries = generator.integers(-9, 10, (self.CALLERS, self.DIMS)).astype(np.float32)
+        order = np.argsort(-(queries @ vectors.T), axis=1, kind="stable")
+        first, step, ends = self.COUNT // 2, 10, threading.Event()
+        with opmill.Index(self.client, vectors[:first], capacity=self.COUNT) as index:
+            index.remove(np.arange(100))
+            added, changes = [first, first], [0]
+
+            def add():
+                for low in range(first, self.COUNT - step, step):
+                    if ends.is_set():
+                        return
+                    added[1] = low + step
+                    index.add(vectors[low:low + step])
+                    added[0] = low + step
+                    changes[0] += 1
+                    ends.wait(0.01)
+
+            def ask(caller):
+                low, k = added[0], self.KS[caller % 4]
+                ids = index.search(queries[caller], k).ids
+                return low, added[1], ids
+
+            adder = threading.Thread(target=add)
+            adder.start()
+            answers, runs = self.ask_at_once(ask)
+            ends.set()
+            adder.join()
+        runs -= changes[0]
+        print(f"{self.CALLERS * self.ROUNDS} calls in {runs} runs beside {changes[0]} changes")
+        self.assertGreater(changes[0], self.ROUNDS)
+        self.assertLess(runs, self.CALLERS * self.ROUNDS / 2)
+        for caller, found in enumerate(answers):
+            those = order[caller][order[caller] >= 100]
+            for low, high, ids in found:
+                self.assertTrue(any(np.array_equal(ids, those[those < rows][:len(ids)])
+                                    for rows in range(low, high + 1, step)), (caller, low, high))
+
     def test_a_k_of_all_vectors(self):
         """Beyond what is computed for the others, who get their own rows."""
         vectors = self.client.tensors.put("v", np.arange(300, dtype=np.float32)[:, None])

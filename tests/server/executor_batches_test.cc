@@ -158,24 +158,29 @@ TEST_F(ExecutorBatchesTest, ARunThatNobodyWaitsForIsAbandoned) {
 // Searches for queries that callers send, in vectors that stay on the server.
 class ExecutorSearchBatchesTest : public ExecutorTest {
  protected:
-  static OperatorDesc SearchOf(uint32_t queries, uint32_t mask_rows, uint32_t k = 3) {
+  static OperatorDesc SearchOf(uint32_t queries, uint32_t mask_rows, uint32_t k = 3,
+                               uint32_t vectors = kVectors) {
     OperatorDesc desc = {.schema = &kSearchSchema,
-                         .inputs = {Matrix(queries, kWidth), Matrix(kVectors, kWidth)},
+                         .inputs = {Matrix(queries, kWidth), Matrix(vectors, kWidth)},
                          .outputs = {std::nullopt, std::nullopt},
                          .attributes = {k, static_cast<uint32_t>(SearchMetric::kL2)}};
     if (mask_rows != 0) {
-      desc.inputs.push_back({.data_type = DataType::kUint8, .sizes = {mask_rows, kVectors}});
+      desc.inputs.push_back({.data_type = DataType::kUint8, .sizes = {mask_rows, vectors}});
     }
     return *Validate(desc);
   }
 
   void SetUp() override {
     ExecutorTest::SetUp();
-    for (const uint32_t rows : {1, 2, 4, 8}) {
+    for (const uint32_t rows : {1, 2, 4}) {
       for (const uint32_t k : {1u, 3u, 16u, 17u, kVectors}) {
         Warm(SearchOf(rows, 0, k));
         Warm(SearchOf(rows, 1, k));
         Warm(SearchOf(rows, rows, k));
+      }
+      for (const uint32_t k : {3, 16}) {
+        Warm(SearchOf(rows, 0, k, kVectors + kMore));
+        Warm(SearchOf(rows, rows, k, kVectors + kMore));
       }
     }
     vectors_ = Put();
@@ -187,19 +192,39 @@ class ExecutorSearchBatchesTest : public ExecutorTest {
   }
 
   std::shared_ptr<const ResidentTensor> Put() {
-    const auto writing = *store_.Begin({.owner = "a", .name = "v"}, Matrix(kVectors, kWidth));
+    const auto writing = *store_.Begin(
+        {.owner = "a", .name = "v", .capacity_rows = kVectors + kMore}, Matrix(kVectors, kWidth));
     EXPECT_TRUE(writing->Finish({}).ok());
     return *store_.Find("a", "v");
   }
+  std::shared_ptr<const ResidentTensor> Append() {
+    const auto writing = *store_.Begin(
+        {.kind = ResidentWrite::Kind::kAppend, .owner = "a", .name = "v"}, Matrix(kMore, kWidth));
+    const std::vector<std::byte> rows(kMore * kWidth * sizeof(float));
+    EXPECT_TRUE(writing->Finish(rows).ok());
+    return *store_.Find("a", "v");
+  }
+  std::shared_ptr<const ResidentTensor> PutMask() {
+    const auto writing = *store_.Begin({.owner = "a", .name = "m"},
+                                       {.data_type = DataType::kUint8, .sizes = {1, kVectors}});
+    for (std::byte& byte : writing->buffer()->bytes()) byte = std::byte{5};
+    EXPECT_TRUE(writing->Finish({}).ok());
+    return *store_.Find("a", "m");
+  }
 
-  std::shared_ptr<Execution> BeginSearch(uint32_t queries, uint32_t mask_rows = 0, uint32_t k = 3) {
-    ExecutionRequest request = caller_.Ask(SearchOf(queries, mask_rows, k));
+  // `mask`: a tensor in place of the one that the caller sends.
+  std::shared_ptr<Execution> BeginSearch(uint32_t queries, uint32_t mask_rows = 0, uint32_t k = 3,
+                                         uint32_t vectors = kVectors,
+                                         std::shared_ptr<const ResidentTensor> mask = nullptr) {
+    const bool sends_mask = mask_rows != 0 && mask == nullptr;
+    ExecutionRequest request = caller_.Ask(SearchOf(queries, mask_rows, k, vectors));
     request.sources.resize(request.op->inputs.size());
     request.sources[1].resident = vectors_;
+    if (mask != nullptr) request.sources[2].resident = std::move(mask);
     auto begun = TryBegin(std::move(request));
     EXPECT_TRUE(begun.ok()) << begun.status();
     SendAll(*begun);
-    if (mask_rows != 0) Send(*begun, 0, uint64_t{mask_rows} * kVectors, 2, kInMask);
+    if (sends_mask) Send(*begun, 0, uint64_t{mask_rows} * vectors, 2, kInMask);
     executions_.push_back(*begun);
     return *begun;
   }
@@ -221,6 +246,7 @@ class ExecutorSearchBatchesTest : public ExecutorTest {
   }
 
   static constexpr uint32_t kVectors = 20;
+  static constexpr uint32_t kMore = 4;  // rows that are appended
   static constexpr uint32_t kWidth = 4;
   static constexpr char kInMask = 2;  // what callers send in masks
   TensorStore store_{device_, {.bytes = 1 << 20, .bytes_per_owner = 1 << 20}};
@@ -306,6 +332,55 @@ TEST_F(ExecutorSearchBatchesTest, WithoutAMaskAllVectorsCanBeFound) {
   }
   run.done(RunStatistics{.batch_size = 1});
   EXPECT_EQ(executions_[3]->output(1)->buffer->bytes().size(), 2 * 3 * sizeof(uint32_t));
+}
+
+// The bytes of the mask of a run.
+std::vector<int> MaskOf(const GatedDevice::PendingRun& run) {
+  std::vector<int> mask;
+  for (const std::byte byte : run.bindings.inputs[2].bytes())
+    mask.push_back(static_cast<int>(byte));
+  return mask;
+}
+
+void AddRow(std::vector<int>& mask, int value, size_t count, size_t zeros = 0) {
+  mask.insert(mask.end(), count, value);
+  mask.insert(mask.end(), zeros, 0);
+}
+
+TEST_F(ExecutorSearchBatchesTest, AMaskThatStaysIsARowToo) {
+  const auto mask = PutMask();
+  BeginSearch(1);
+  BeginSearch(1);
+  BeginSearch(1);
+  BeginSearch(2, 1, 3, kVectors, mask);
+  BeginSearch(1, 1);
+  EndRuns();
+  ASSERT_EQ(device_.pending_runs(), 1u);
+  GatedDevice::PendingRun run = device_.Take();
+  std::vector<int> wanted;
+  for (const int value : {1, 5, 5, int{kInMask}}) AddRow(wanted, value, kVectors);
+  EXPECT_EQ(MaskOf(run), wanted);
+  run.done(RunStatistics{.batch_size = 1});
+}
+
+TEST_F(ExecutorSearchBatchesTest, SearchesInATensorThatGrowsAreJoined) {
+  BeginSearch(1);
+  BeginSearch(1);
+  BeginSearch(1);
+  BeginSearch(1, 1);
+  vectors_ = Append();
+  BeginSearch(1, 0, 3, kVectors + kMore);
+  BeginSearch(1, 1, 3, kVectors + kMore);
+  EndRuns();
+  ASSERT_EQ(device_.pending_runs(), 1u);
+  GatedDevice::PendingRun run = device_.Take();
+  EXPECT_EQ(run.bindings.inputs[1].buffer, vectors_->buffer());
+  std::vector<int> wanted;
+  for (const int value : {1, int{kInMask}}) AddRow(wanted, value, kVectors, kMore);
+  for (const int value : {1, int{kInMask}}) AddRow(wanted, value, kVectors + kMore);
+  EXPECT_EQ(MaskOf(run), wanted);
+  run.done(RunStatistics{.batch_size = 1});
+  EXPECT_EQ(caller_.ready, 6);
 }
 
 TEST_F(ExecutorSearchBatchesTest, OthersRunAlone) {

@@ -13,7 +13,7 @@ namespace {
 using enum DataType;
 
 constexpr TensorSchema kInputs[] = {{.name = "queries", .has_rows = true},
-                                    {.name = "vectors"},
+                                    {.name = "vectors", .rows_have_ones = true},
                                     {.name = "mask",
                                      .type = TypeVariable::kOther,
                                      .optional = true,

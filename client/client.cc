@@ -111,12 +111,14 @@ struct Client::Connection {
                                 const Request& request,
                                 absl::Duration timeout = absl::InfiniteDuration()) {
     grpc::ClientContext context;
-    Prepare(context, std::min(timeout, options.timeout), options.token);
+    Prepare(context, std::min(timeout, options.timeout), options.token, Traceparent());
     Response response;
     const grpc::Status status = ((*stub).*method)(&context, request, &response);
     if (!status.ok()) return FromGrpcStatus(status);
     return response;
   }
+
+  std::string Traceparent() const { return options.traceparent ? options.traceparent() : ""; }
 
   absl::Duration TimeoutOf(const ExecutionOptions& execution) const {
     return std::min(execution.timeout, options.timeout);
@@ -296,7 +298,8 @@ absl::StatusOr<v1::ExecutionStatistics> Client::ExecuteInOneMessage(
   SetComputation(computation, request);
   SetOptions(options, request);
   return opmill::ExecuteInOneMessage(connection_->generic, request, SentOf(inputs, options), sink,
-                                     connection_->TimeoutOf(options), connection_->options.token);
+                                     connection_->TimeoutOf(options), connection_->options.token,
+                                     connection_->Traceparent());
 }
 
 absl::StatusOr<v1::ExecutionStatistics> Client::ExecuteInSharedMemory(
@@ -318,7 +321,7 @@ absl::StatusOr<v1::ExecutionStatistics> Client::ExecuteInSharedMemory(
       [&](absl::Duration time) { SleepUntilConnected(*connection_->channel, time); },
       [&](absl::Duration remaining) {
         return opmill::ExecuteInOneMessage(connection_->generic, request, {}, sink, remaining,
-                                           connection_->options.token);
+                                           connection_->options.token, connection_->Traceparent());
       });
 }
 
@@ -344,7 +347,8 @@ absl::StatusOr<std::unique_ptr<ExecutionStream>> Client::OpenStream(absl::Durati
       ExecutionStream::Options{
           .chunk_bytes = std::min(kChunkBytes, max_message_bytes - kHeaderBytes),
           .timeout = timeout,
-          .token = connection_->options.token});
+          .token = connection_->options.token,
+          .traceparent = connection_->Traceparent()});
 }
 
 }  // namespace opmill

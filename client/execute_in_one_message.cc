@@ -21,8 +21,9 @@ constexpr char kExecuteMethod[] = "/opmill.v1.OperatorService/Execute";
 // A call that blocks the caller's thread at each step.
 class BlockingCall {
  public:
-  BlockingCall(grpc::GenericStub& stub, absl::Duration timeout, const std::string& token) {
-    Prepare(context_, timeout, token);
+  BlockingCall(grpc::GenericStub& stub, absl::Duration timeout, const std::string& token,
+               const std::string& traceparent) {
+    Prepare(context_, timeout, token, traceparent);
     call_ = stub.PrepareCall(&context_, kExecuteMethod, &queue_);
     call_->StartCall(nullptr);
     Await();
@@ -83,8 +84,9 @@ absl::Status Receive(const grpc::ByteBuffer& bytes, bool are_outputs_shared,
 
 absl::StatusOr<v1::ExecutionStatistics> ExecuteInOneMessage(
     grpc::GenericStub& stub, const v1::ExecuteRequest& request, absl::Span<const InputBytes> inputs,
-    OutputSink& sink, absl::Duration timeout, const std::string& token) {
-  BlockingCall call(stub, timeout, token);
+    OutputSink& sink, absl::Duration timeout, const std::string& token,
+    const std::string& traceparent) {
+  BlockingCall call(stub, timeout, token, traceparent);
   {
     std::vector<grpc::Slice> slices;
     for (const InputBytes& input : inputs) slices.push_back(SliceOf(input, 0, input.size));

@@ -17,7 +17,8 @@ namespace opmill {
 // receive their bytes.
 absl::StatusOr<v1::ExecutionStatistics> ExecuteInOneMessage(
     grpc::GenericStub& stub, const v1::ExecuteRequest& request, absl::Span<const InputBytes> inputs,
-    OutputSink& sink, absl::Duration timeout, const std::string& token);
+    OutputSink& sink, absl::Duration timeout, const std::string& token,
+    const std::string& traceparent);
 
 }  // namespace opmill
 

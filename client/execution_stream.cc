@@ -49,7 +49,7 @@ struct Execution {
 class ExecutionStream::Call : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
   Call(grpc::GenericStub& stub, const Options& options) : chunk_bytes_(options.chunk_bytes) {
-    Prepare(context_, options.timeout, options.token);
+    Prepare(context_, options.timeout, options.token, options.traceparent);
     stub.PrepareBidiStreamingCall(&context_, kStreamMethod, {}, this);
     AddHold();
     StartRead(&incoming_);

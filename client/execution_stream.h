@@ -35,6 +35,7 @@ class ExecutionStream {
     size_t chunk_bytes = size_t{1} << 20;               // of inputs in one message
     absl::Duration timeout = absl::InfiniteDuration();  // of the whole stream
     std::string token;                                  // empty: none
+    std::string traceparent;                            // the same
   };
 
   ExecutionStream(grpc::GenericStub& stub, const Options& options);

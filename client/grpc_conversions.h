@@ -30,9 +30,10 @@ inline std::chrono::system_clock::time_point GrpcDeadline(absl::Duration timeout
   return std::chrono::system_clock::now() + absl::ToChronoMicroseconds(std::min(timeout, kLongest));
 }
 
-inline void Prepare(grpc::ClientContext& context, absl::Duration timeout,
-                    const std::string& token) {
+inline void Prepare(grpc::ClientContext& context, absl::Duration timeout, const std::string& token,
+                    const std::string& traceparent = "") {
   if (!token.empty()) context.AddMetadata("authorization", "Bearer " + token);
+  if (!traceparent.empty()) context.AddMetadata("traceparent", traceparent);
   if (timeout == absl::InfiniteDuration()) return;
   context.set_deadline(GrpcDeadline(timeout));
 }

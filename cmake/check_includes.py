@@ -8,7 +8,7 @@ import sys
 ROOMS = {
     "kernels": ("base", "descriptor", "dims", "program", "engine", "plan", "reference", "cpu", "operators", "onnx",
                 "reference/device", "cpu/device", "d3d12"),
-    "server": ("config", "status", "observe", "host", "network", "access", "models", "tensors", "execution", "shared_memory", "api",
+    "server": ("config", "status", "observe", "traces", "host", "network", "access", "models", "tensors", "execution", "shared_memory", "api",
                "oip", "http", "metrics", "flags", "."),
 }
 # What a part of the tree may include, apart from itself.

@@ -67,6 +67,8 @@ constexpr uint64_t kSmallBytes = uint64_t{1} << 20;
 // The time for the last bytes of calls that have ended, and for health watchers, which never end by
 // themselves.
 constexpr absl::Duration kShutdownGrace = absl::Milliseconds(200);
+// The time for the last spans of calls.
+constexpr absl::Duration kTraceGrace = absl::Seconds(1);
 
 void LogAdapter(const AdapterInfo& adapter, const absl::Status& opened) {
   LogLine(opened.ok() ? LogLevel::kInfo : LogLevel::kWarning, "adapter")
@@ -279,7 +281,10 @@ absl::Status Server::Initialize() {
     put_back_ = std::make_unique<WorkerPool>(1);
   }
   RETURN_IF_ERROR(ServeTensorFiles());
-  executor_ = std::make_unique<Executor>(*device_, *cache_, statistics_, limits);
+  if (!options_.traces.endpoint.empty()) {
+    ASSIGN_OR_RETURN(traces_, Traces::Create(options_.traces, device_->info().name));
+  }
+  executor_ = std::make_unique<Executor>(*device_, *cache_, statistics_, limits, traces_.get());
   programs_ = std::make_shared<ModelPrograms>(*executor_, limits.max_queued);
   housekeeper_ = std::make_unique<Housekeeper>(*device_, *cache_, *tensors_, *executor_,
                                                open_calls_, *connections_, limits);
@@ -316,9 +321,10 @@ absl::Status Server::Initialize() {
                                    grpc_server_->InProcessChannel(InProcessArguments())}));
   }
   if (!options_.metrics_address.empty()) {
-    const MetricsSources sources = {
-        *device_, *cache_,         *tensors_,      *executor_, statistics_,   open_calls_, *access_,
-        models_,  *inline_models_, *model_budget_, limits,     *connections_, rest_.get()};
+    const MetricsSources sources = {*device_,        *cache_,        *tensors_, *executor_,
+                                    statistics_,     open_calls_,    *access_,  models_,
+                                    *inline_models_, *model_budget_, limits,    *connections_,
+                                    rest_.get(),     traces_.get()};
     ASSIGN_OR_RETURN(metrics_, ListenForMetrics(options_.metrics_address, sources, readiness));
   }
   RETURN_IF_ERROR(listener_->Start());
@@ -501,6 +507,12 @@ Server::~Server() {
 }
 
 absl::Status Server::Drain() {
+  const absl::Status drained = DrainCalls();
+  if (traces_ != nullptr) traces_->Stop(kTraceGrace);
+  return drained;
+}
+
+absl::Status Server::DrainCalls() {
   const absl::Time deadline = SteadyNow() + options_.drain_timeout;
   {
     const absl::MutexLock lock(&phase_mutex_);

@@ -34,6 +34,7 @@
 #include "server/observe/statistics.h"
 #include "server/oip/inference_service.h"
 #include "server/shared_memory/shared_memory.h"
+#include "server/traces/traces.h"
 
 namespace opmill {
 
@@ -62,6 +63,7 @@ class Server {
  private:
   explicit Server(const ServerOptions& options) : options_(options) {}
   absl::Status Initialize();
+  absl::Status DrainCalls() ABSL_LOCKS_EXCLUDED(phase_mutex_);
   void LimitTransports();
   absl::Status ServeTensorFiles();
   // If some are to be put back after a loss of the device: begins that, on a thread of its own.
@@ -85,6 +87,7 @@ class Server {
   std::unique_ptr<TensorStore> tensors_;
   std::unique_ptr<WorkerPool> put_back_;  // null if no tensor is put back
   Statistics statistics_;
+  std::unique_ptr<Traces> traces_;  // null if no call is traced
   OpenCalls open_calls_;
   std::shared_ptr<ByteBudget> model_budget_;     // shared with all models
   std::unique_ptr<InlineModels> inline_models_;  // workers of the executor read into it

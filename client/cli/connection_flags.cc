@@ -148,6 +148,11 @@ std::optional<Endpoint> ReadEndpoint(FlagReader& flags, int& exit_code) {
   }
   options.token = *std::move(token);
   options.insecure = line.Has("insecure");
+  // As other programs take it from the environment, such as otel-cli.
+  std::string traceparent = Environment("TRACEPARENT").value_or("");
+  if (!traceparent.empty() && absl::c_all_of(traceparent, &absl::ascii_isgraph)) {
+    options.traceparent = [traceparent = std::move(traceparent)] { return traceparent; };
+  }
   if (SpeaksTls(line)) {
     absl::StatusOr<TlsOptions> tls = ReadTls(line);
     if (!tls.ok()) {

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/base/steady_time.h"
 #include "server/access/forwarding.h"
-#include "server/api/trace_context.h"
+#include "server/traces/trace_context.h"
 
 namespace opmill {
 namespace {

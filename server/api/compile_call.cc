@@ -52,6 +52,7 @@ absl::Status CompileCall::Decode(grpc::ByteBuffer& message) {
 void CompileCall::Compiled(const CachedOperator& found) {
   v1::CompileOperatorResponse response;
   EncodeCompiled(request_, found, response);
+  parts().executor.Answered(request_.origin);
   {
     LogLine line(LogLevel::kInfo, "compile");
     request_.origin.AddTo(line);

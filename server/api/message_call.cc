@@ -1,5 +1,7 @@
 #include "server/api/message_call.h"
 
+#include <utility>
+
 #include "server/api/call_context.h"
 #include "server/api/grpc_status.h"
 #include "server/execution/admission.h"
@@ -19,7 +21,7 @@ void MessageCall::OnReadDone(bool ok) {
     return;
   }
   if (!StopWaiting(Phase::kHasMessage)) return;
-  origin_.arrived = SteadyNow();
+  origin_.called_at = std::exchange(origin_.arrived, SteadyNow());
   if (origin_.connection != nullptr) origin_.connection->AddPayload(request_.Length());
   Receive(request_);
 }

@@ -36,6 +36,7 @@ void LogAnswer(const ServiceParts& parts, const RequestOrigin& origin, const abs
     parts.executor.Refuse(origin, nullptr, status);
     return;
   }
+  parts.executor.Answered(origin);
   LogLine line(LogLevel::kInfo, "answer");
   origin.AddTo(line);
   line.Add(status);

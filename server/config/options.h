@@ -96,12 +96,20 @@ struct AccessOptions {
   bool uses_tls() const { return !tls_cert.empty(); }
 };
 
+// Where spans of calls go, for which calls.
+struct TraceOptions {
+  std::string endpoint;  // host:port, behind http:// or https:// or neither; empty: nowhere
+  std::string ca_file;   // UTF-8; with https://; empty: the system's authorities
+  double sample = 1;     // the part of the calls whose callers do not decide, 0 to 1
+};
+
 struct ServerOptions {
   std::vector<std::string> addresses = {"127.0.0.1:50051"};
   AccessOptions access;
   std::string http_address;     // of the Open Inference Protocol over HTTP; empty: disabled
   std::string metrics_address;  // of the HTTP endpoint; empty: disabled
-  bool insecure = false;        // allow clear text at addresses that other machines can reach
+  TraceOptions traces;
+  bool insecure = false;  // allow clear text at addresses that other machines can reach
   RepositoryOptions repository;
   bool tensor_copies = false;  // of resident tensors, in the memory of the host
   std::string tensor_folder;   // UTF-8; whose files are resident tensors; empty: none

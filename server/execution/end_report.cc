@@ -3,6 +3,7 @@
 #include "absl/time/time.h"
 #include "kernels/base/steady_time.h"
 #include "kernels/descriptor/operator_desc.h"
+#include "server/execution/trace_report.h"
 #include "server/observe/log.h"
 
 namespace opmill {
@@ -14,7 +15,8 @@ CallerCounters* CountersOf(const RequestOrigin& origin) {
 
 }  // namespace
 
-void ReportEnd(const Execution& execution, const absl::Status& status, Statistics& statistics) {
+void ReportEnd(const Execution& execution, const absl::Status& status, Statistics& statistics,
+               Traces* traces) {
   const RequestOrigin& origin = execution.request().origin;
   const Execution::Report report = execution.report();
   uint64_t output_bytes = 0;
@@ -31,6 +33,7 @@ void ReportEnd(const Execution& execution, const absl::Status& status, Statistic
                      .work_bytes = execution.work_bytes(),
                      .caller = CountersOf(origin)});
   statistics.recent_errors().Add(origin.rpc, status);
+  if (traces != nullptr) TraceExecution(execution, report, output_bytes, status, *traces);
   LogLine line(LogLevel::kInfo, "execute");
   origin.AddTo(line);
   line.Add("execution_id", origin.execution_id)
@@ -47,7 +50,7 @@ void ReportEnd(const Execution& execution, const absl::Status& status, Statistic
 }
 
 void ReportRefusal(const RequestOrigin& origin, const OperatorDesc* desc, const absl::Status& why,
-                   Statistics& statistics) {
+                   Statistics& statistics, Traces* traces) {
   if (desc == nullptr) {
     statistics.AddRefusal(why);
   } else {
@@ -56,6 +59,7 @@ void ReportRefusal(const RequestOrigin& origin, const OperatorDesc* desc, const 
   const absl::Duration held = SteadyNow() - origin.arrived;
   statistics.AddRefusalTime(origin.rpc, held);
   statistics.recent_errors().Add(origin.rpc, why);
+  if (traces != nullptr && !origin.is_traced) TraceCall(origin, why, *traces);
   LogLine line(LogLevel::kInfo, "refuse");
   origin.AddTo(line);
   line.Add("execution_id", origin.execution_id).Add("held", held);

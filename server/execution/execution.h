@@ -44,6 +44,7 @@ struct RequestOrigin {
   absl::string_view rpc;  // a string literal
   std::string peer;
   bool is_http = false;                    // came through server/http/
+  bool is_traced = false;                  // by server/http/, if it becomes no call
   std::string caller;                      // from token or certificate; empty if neither is used
   std::optional<uint32_t> user;            // that the caller's process runs as, if known
   std::string traceparent;                 // empty if the caller sent none
@@ -54,6 +55,10 @@ struct RequestOrigin {
   std::shared_ptr<void> stream_place;
   uint64_t execution_id = 0;
   absl::Time arrived = SteadyNow();  // arrival of the request message, or of the call before that
+  // Arrival of the call, of one message; InfinitePast for those of streams.
+  absl::Time called_at = absl::InfinitePast();
+  // When the executor was first asked for room. InfinitePast: not yet.
+  absl::Time asked_at = absl::InfinitePast();
 
   // Adds everything except the id and the time.
   void AddTo(LogLine& line) const;

@@ -24,6 +24,12 @@ class ExecutionProgress {
     uint64_t input_bytes = 0;  // that have come
     bool was_cached = false;
     uint32_t batch_size = 0;
+    // InfinitePast: not yet, or not at all.
+    absl::Time begun_at;
+    absl::Time uploaded_at = absl::InfinitePast();
+    absl::Time compiled_at = absl::InfinitePast();  // unless it was cached
+    absl::Time running_at = absl::InfinitePast();
+    absl::Time computed_at = absl::InfinitePast();
   };
   enum class Received {
     kMore,      // more input is expected
@@ -33,7 +39,9 @@ class ExecutionProgress {
 
   ExecutionProgress(const Program& program, absl::Time begun_at,
                     absl::Span<const InputSource> sources = {})
-      : begun_at_(begun_at), received_at_(begun_at), upload_(program, sources) {}
+      : received_at_(begun_at), upload_(program, sources) {
+    report_.begun_at = begun_at;
+  }
 
   Stage stage() const { return stage_; }
   bool ended() const { return stage_ == Stage::kEnded; }
@@ -47,9 +55,9 @@ class ExecutionProgress {
 
   // The bytes of `chunk`, which passed Upload::Check, have been copied.
   Received Receive(const IncomingChunk& chunk, absl::Time now);
-  // The operator has been compiled. Returns true if the input is complete too, so that the
-  // execution can be enqueued.
-  bool Prepare(bool was_cached, absl::Duration compile);
+  // The operator has been compiled, or was at the begin: then `now` does not matter. Returns true
+  // if the input is complete too, so that the execution can be enqueued.
+  bool Prepare(bool was_cached, absl::Duration compile, absl::Time now);
   // The execution starts to wait for the device. Enqueue, Submit and Compute return false if it has
   // ended.
   bool Enqueue(absl::Time now);
@@ -59,12 +67,10 @@ class ExecutionProgress {
   std::optional<Stage> End(const absl::Status& status, absl::Time now);
 
  private:
-  const absl::Time begun_at_;
   Stage stage_ = Stage::kUploading;
   absl::Status status_;
   absl::Time received_at_;  // when the last bytes arrived
   absl::Time ready_at_;     // when it became ready for the device
-  absl::Time computed_at_;
   bool prepared_ = false;
   Upload upload_;
   Report report_;

@@ -9,6 +9,7 @@
 #include "kernels/base/errors.h"
 #include "kernels/base/steady_time.h"
 #include "server/execution/end_report.h"
+#include "server/execution/trace_report.h"
 
 namespace opmill {
 namespace {
@@ -26,9 +27,10 @@ void LeaveOutResident(const ExecutionRequest& request, BufferSizes& sizes) {
 }  // namespace
 
 Executor::Executor(Device& device, OperatorCache& cache, Statistics& statistics,
-                   const Limits& limits)
+                   const Limits& limits, Traces* traces)
     : device_(device),
       statistics_(statistics),
+      traces_(traces),
       admission_(limits),
       room_(device, admission_, waiting_, statistics, limits),
       queued_(limits.max_queued),
@@ -38,17 +40,19 @@ Executor::Executor(Device& device, OperatorCache& cache, Statistics& statistics,
       workers_(std::max(2u, std::thread::hardware_concurrency())) {}
 
 absl::StatusOr<std::shared_ptr<Execution>> Executor::Begin(ExecutionRequest& request) {
+  const absl::Time now = SteadyNow();
+  if (request.origin.asked_at == absl::InfinitePast()) request.origin.asked_at = now;
   const bool is_sent =
       (request.sources.empty() || request.sources[0].is_sent()) && request.kept.empty();
   Compilations::Found found = compilations_.Find(request.op, !is_sent, request.program);
   BufferSizes sizes = BufferSizes::Of(*request.program, is_sent ? found.incremental_bytes() : 0);
   LeaveOutResident(request, sizes);
   const std::shared_ptr<CallerAccount>& caller = room_.AccountOf(request.origin);
-  Admission::Load now = load();
-  now.max_queued = queued_.LimitFor(caller->queued, 1, callers().several());
-  RETURN_IF_ERROR(admission_.CheckExecution(sizes, request.deadline - SteadyNow(), now));
+  Admission::Load load_now = load();
+  load_now.max_queued = queued_.LimitFor(caller->queued, 1, callers().several());
+  RETURN_IF_ERROR(admission_.CheckExecution(sizes, request.deadline - now, load_now));
   // Before there is room for it, so that a caller beyond its rate takes no room from others.
-  const absl::Duration wait = caller->CountBegin(SteadyNow());
+  const absl::Duration wait = caller->CountBegin(now);
   if (wait > absl::ZeroDuration()) return admission_.TooFast(wait);
   absl::StatusOr<TensorBuffers> buffers =
       room_.Take(sizes, caller,
@@ -142,7 +146,8 @@ void Executor::Prepared(const std::shared_ptr<Execution>& execution,
     if (execution->progress_.ended()) return;
     execution->compiled_ = std::move(found->compiled);
     execution->description_ = std::move(found->text);
-    complete = execution->progress_.Prepare(found->was_cached, found->duration);
+    complete = execution->progress_.Prepare(found->was_cached, found->duration,
+                                            found->was_cached ? absl::InfinitePast() : SteadyNow());
   }
   if (complete) Enqueue(execution);
 }
@@ -556,14 +561,18 @@ void Executor::End(const std::shared_ptr<Execution>& execution, const absl::Stat
   if (stage == Stage::kRunning) execution->abandon_run_.request_stop();
   buffers = {};
   run = nullptr;
-  ReportEnd(*execution, status, statistics_);
+  ReportEnd(*execution, status, statistics_, traces_);
   if (stage != Stage::kStreaming) execution->request().on_ready(execution);
   room_.ReturnPlace(*execution->request().origin.account);
 }
 
 void Executor::Refuse(const RequestOrigin& origin, const OperatorDesc* desc,
                       const absl::Status& why) {
-  ReportRefusal(origin, desc, why, statistics_);
+  ReportRefusal(origin, desc, why, statistics_, traces_);
+}
+
+void Executor::Answered(const RequestOrigin& origin) {
+  if (traces_ != nullptr) TraceCall(origin, absl::OkStatus(), *traces_);
 }
 
 }  // namespace opmill

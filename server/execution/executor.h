@@ -36,6 +36,7 @@
 #include "server/execution/waiting_executions.h"
 #include "server/host/worker_pool.h"
 #include "server/observe/statistics.h"
+#include "server/traces/traces.h"
 
 namespace opmill {
 
@@ -43,8 +44,10 @@ namespace opmill {
 // must not hold a lock that an on_ready callback acquires.
 class Executor {
  public:
-  // `device`, `cache` and `statistics` must outlive the executor.
-  Executor(Device& device, OperatorCache& cache, Statistics& statistics, const Limits& limits);
+  // `device`, `cache`, `statistics` and `traces` must outlive the executor. `traces` is null if no
+  // call is traced.
+  Executor(Device& device, OperatorCache& cache, Statistics& statistics, const Limits& limits,
+           Traces* traces = nullptr);
   // All executions must have ended. Waits for abandoned runs to finish.
   ~Executor() { waiting_.AwaitRuns(); }
 
@@ -99,6 +102,8 @@ class Executor {
   // Counts and logs a request that did not become an execution. `desc` is null if it could not be
   // decoded.
   void Refuse(const RequestOrigin& origin, const OperatorDesc* desc, const absl::Status& why);
+  // Traces a call without an execution that has succeeded.
+  void Answered(const RequestOrigin& origin);
 
   // Makes Begin refuse new executions.
   void Drain() { draining_ = true; }
@@ -114,6 +119,8 @@ class Executor {
   // True if the device still works for an execution that has ended. It finishes the parts of a run
   // that it had when the run was abandoned.
   bool has_runs() { return waiting_.has_runs(); }
+  // Null if no call is traced.
+  Traces* traces() const { return traces_; }
   const MemoryBudget& memory() const { return room_.memory(); }
   const CallerAccounts& callers() const { return room_.callers(); }
   DeadlineTimer& timer() { return timer_; }
@@ -162,6 +169,7 @@ class Executor {
 
   Device& device_;
   Statistics& statistics_;
+  Traces* const traces_;
   const Admission admission_;
   WaitingExecutions waiting_;
   Room room_;

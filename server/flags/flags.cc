@@ -11,9 +11,12 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "kernels/base/errors.h"
 #include "kernels/base/nearest.h"
+#include "kernels/base/server_address.h"
 #include "kernels/d3d12/shader/bytecode_cache.h"
 #include "server/config/byte_size.h"
 #include "server/config/caller_limits.h"
@@ -151,6 +154,16 @@ ABSL_FLAG(absl::Duration, stall_timeout, opmill::Limits().stall_timeout,
           "results; inf: forever.");
 ABSL_FLAG(absl::Duration, drain_timeout, opmill::ServerOptions().drain_timeout,
           "How long executions in progress may continue after SIGTERM or SIGINT.");
+ABSL_FLAG(std::string, trace_endpoint, "",
+          "The collector that gets the spans of calls, by OTLP over gRPC, as host:port in clear "
+          "text or https://host:port with TLS; empty: none.");
+ABSL_FLAG(std::string, trace_ca, "",
+          "With https, the file with the authorities (PEM) that sign the collector's certificate; "
+          "empty: those of the system.");
+ABSL_FLAG(
+    double, trace_sample, opmill::TraceOptions().sample,
+    "The part of the calls that are traced, 0 to 1, unless the caller decides: by the flag of "
+    "its traceparent.");
 ABSL_FLAG(std::string, log_file, "",
           "The file that the log is appended to, reopened on SIGHUP; empty: stderr.");
 ABSL_FLAG(std::string, log_format, "text", "text or json.");
@@ -233,6 +246,29 @@ absl::Status ReadRepository(RepositoryOptions& repository) {
   return absl::InvalidArgumentError(absl::StrCat("--load_model is \"",
                                                  absl::StrJoin(repository.load, ","),
                                                  "\", which needs --model_control_mode=explicit."));
+}
+
+absl::Status ReadTraces(TraceOptions& traces) {
+  traces = {.endpoint = absl::GetFlag(FLAGS_trace_endpoint),
+            .ca_file = absl::GetFlag(FLAGS_trace_ca),
+            .sample = absl::GetFlag(FLAGS_trace_sample)};
+  absl::string_view address = traces.endpoint;
+  const bool uses_tls = absl::ConsumePrefix(&address, "https://");
+  if (!uses_tls) absl::ConsumePrefix(&address, "http://");
+  const bool is_address = PortOf(address).value_or(0) != 0 && !absl::StrContains(address, '/');
+  if (!traces.endpoint.empty() && !is_address) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--trace_endpoint is \"", traces.endpoint,
+                     "\"; it must be host:port or https://host:port, such as 127.0.0.1:4317."));
+  }
+  if (!traces.ca_file.empty() && !uses_tls) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--trace_ca is \"", traces.ca_file,
+                     "\", which needs a --trace_endpoint that starts with https://."));
+  }
+  if (traces.sample >= 0 && traces.sample <= 1) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--trace_sample is ", traces.sample, "; it must be at least 0 and at most 1."));
 }
 
 absl::Status ReadLimits(Limits& limits) {
@@ -352,6 +388,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(std::vector<std::string> arguments)
                         .token_file = absl::GetFlag(FLAGS_token_file)};
   line.server.http_address = absl::GetFlag(FLAGS_http_address);
   line.server.metrics_address = absl::GetFlag(FLAGS_metrics_address);
+  RETURN_IF_ERROR(ReadTraces(line.server.traces));
   RETURN_IF_ERROR(ReadRepository(line.server.repository));
   line.server.tensor_folder = absl::GetFlag(FLAGS_tensors);
   line.server.tensor_copies = absl::GetFlag(FLAGS_tensor_copies);

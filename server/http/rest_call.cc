@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/cord.h"
@@ -16,11 +18,12 @@
 #include "kernels/base/errors.h"
 #include "kernels/base/excerpt.h"
 #include "kernels/base/json_text.h"
+#include "kernels/base/steady_time.h"
 #include "server/api/grpc_status.h"
 #include "server/api/out_of_memory.h"
-#include "server/api/trace_context.h"
 #include "server/http/compression.h"
 #include "server/http/json_messages.h"
+#include "server/traces/trace_context.h"
 
 namespace opmill {
 namespace {
@@ -127,6 +130,7 @@ RestCall::RestCall(const RestParts& parts, std::string peer, std::string certifi
 absl::Status RestCall::Begin(RestHeader header) {
   header_ = std::move(header);
   if (IsTraceparent(header_.traceparent)) origin_.traceparent = header_.traceparent;
+  BeginTrace();
   // Browsers let pages of any site send requests to an address that only this machine can reach.
   if (header_.is_cross_site) {
     return absl::PermissionDeniedError(
@@ -179,6 +183,7 @@ uint64_t RestCall::BytesFor(size_t body_bytes) const {
 }
 
 absl::StatusOr<uint64_t> RestCall::BytesToDecode(HttpBody& body) {
+  Mark("receive");
   if (is_compressed()) {
     HttpBody inflated;
     inflated.SetShare(body.share());
@@ -232,12 +237,14 @@ absl::Status RestCall::DecodeMessage(const HttpBody& body) {
 }
 
 void RestCall::Call(std::function<void()> done) {
+  Mark("decode");
   parts_.access.forwarding().Mark({origin_.peer, origin_.caller}, context_);
   if (!origin_.traceparent.empty()) context_.AddMetadata(kTraceparent, origin_.traceparent);
   parts_.services.UnaryCall(&context_, absl::StrCat("/", kService, "/", routed_.route->rpc), {},
                             &request_, &response_,
                             [this, done = std::move(done)](grpc::Status status) {
                               result_ = std::move(status);
+                              Mark("");
                               done();
                             });
 }
@@ -265,11 +272,15 @@ RestAnswer RestCall::Answer() {
   } else {
     answer = ErrorAnswer(result_);
   }
-  if (!origin_.traceparent.empty()) answer.fields.emplace_back(kTraceparent, origin_.traceparent);
+  if (IsTraceparent(header_.traceparent)) {
+    answer.fields.emplace_back(kTraceparent, header_.traceparent);
+  }
   static_cast<void>(CatchOutOfMemory([&] {
     Compress(answer);
     return absl::OkStatus();
   }));
+  http_status_ = answer.status;
+  Mark("encode");
   return answer;
 }
 
@@ -279,7 +290,47 @@ RestAnswer RestCall::Refuse(const absl::Status& why) {
   if (const auto http_status = why.GetPayload(kHttpStatus)) {
     static_cast<void>(absl::SimpleAtoi(std::string(*http_status), &answer.status));
   }
+  http_status_ = answer.status;
+  if (traced_ != nullptr) traced_->status = why;
+  Mark("refuse");
   return answer;
+}
+
+void RestCall::BeginTrace() {
+  if (parts_.executor.traces() == nullptr) return;
+  const std::optional<TraceContext> caller =
+      parts_.executor.traces()->Sample(origin_.traceparent, /*may_begin=*/true);
+  if (!caller.has_value()) return;
+  origin_.is_traced = true;
+  traced_ = std::make_unique<TracedCall>();
+  traced_->context = *caller;
+  traced_->context.span = NewSpanId();
+  traced_->parent = caller->span;
+  traced_->begin = marked_at_ = origin_.arrived;
+  // The gRPC call, and what is logged of it, belongs to the span of the request.
+  origin_.traceparent = TraceparentOf(traced_->context);
+}
+
+void RestCall::Mark(absl::string_view stage) {
+  if (traced_ == nullptr) return;
+  const absl::Time now = SteadyNow();
+  if (!stage.empty()) traced_->stages.push_back({stage, marked_at_, now});
+  marked_at_ = now;
+}
+
+void RestCall::End() {
+  if (traced_ == nullptr) return;
+  Mark("send");
+  traced_->end = marked_at_;
+  traced_->peer = origin_.peer;
+  traced_->caller = origin_.caller;
+  const absl::string_view target = header_.target;
+  traced_->http = std::make_unique<TracedHttp>(
+      TracedHttp{.verb = header_.verb,
+                 .path = std::string(target.substr(0, target.find('?'))),
+                 .route = routed_.route == nullptr ? "" : routed_.route->path,
+                 .status = http_status_});
+  parts_.executor.traces()->Add(std::move(traced_));
 }
 
 absl::StatusOr<RestAnswer> RestCall::EncodeAnswer() {

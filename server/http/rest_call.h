@@ -21,6 +21,7 @@
 #include "server/http/http_body.h"
 #include "server/http/infer_json.h"
 #include "server/http/routes.h"
+#include "server/traces/traced_call.h"
 
 namespace opmill {
 
@@ -58,8 +59,8 @@ struct RestAnswer {
   size_t size() const;
 };
 
-// The calls below follow each other: Begin, Decode, Call, Answer. If one fails, Refuse follows
-// instead of the others. Not thread-safe, except Cancel.
+// The calls below follow each other: Begin, Decode, Call, Answer, End. If one fails, Refuse follows
+// instead of the others, except End. Not thread-safe, except Cancel.
 class RestCall {
  public:
   // `certificate_name` is what TLS says of the caller.
@@ -88,8 +89,13 @@ class RestCall {
   uint64_t BytesToAnswer() const;
   RestAnswer Answer();
   RestAnswer Refuse(const absl::Status& why);
+  // The answer is sent, or cannot be.
+  void End();
 
  private:
+  void BeginTrace();
+  // What was done since the last mark; empty: nothing of its own.
+  void Mark(absl::string_view stage);
   bool is_compressed() const { return !header_.content_encoding.empty(); }
   absl::Status DecodeMessage(const HttpBody& body);
   absl::StatusOr<RestAnswer> EncodeAnswer();
@@ -109,6 +115,9 @@ class RestCall {
   grpc::ByteBuffer request_;
   grpc::ByteBuffer response_;
   grpc::Status result_;
+  std::unique_ptr<TracedCall> traced_;  // null if it is not traced
+  absl::Time marked_at_;                // if it is
+  int http_status_ = 0;                 // of the answer
 };
 
 }  // namespace opmill

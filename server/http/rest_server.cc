@@ -309,6 +309,7 @@ class RestConnection final : public RestConnections::Member,
     const absl::Status header_read = co_await ReadHeader(parser);
     if (is_gone_ || is_closed_) co_return false;
     const auto call = std::make_shared<RestCall>(shared_.call_parts, peer_, certificate_name_);
+    const absl::Cleanup ended = [&call] { call->End(); };
     progress().Enter(Phase::kReceiving);
     RestAnswer answer;
     HttpBody answer_room;  // holds the memory of the answer until it is sent

@@ -221,6 +221,16 @@ void AddRest(const RestCounters& from, Families& to) {
       from.body_bytes_limit);
 }
 
+void AddTraces(const Traces& traces, Families& to) {
+  to.Begin("opmill_traced_calls_exported_total", "Calls whose spans the collector has taken.",
+           MetricType::Counter)
+      .Add(Value(traces.exported()));
+  to.Begin("opmill_traced_calls_dropped_total",
+           "Calls whose spans were dropped, because the collector did not take them in time.",
+           MetricType::Counter)
+      .Add(Value(traces.dropped()));
+}
+
 void AddTensors(const TensorStore& tensors, Families& to) {
   const TensorStore::Totals totals = tensors.totals();
   to.Begin("opmill_resident_tensors", "Tensors that stay on the server.", MetricType::Gauge)
@@ -345,6 +355,7 @@ std::string MetricsText(const MetricsSources& sources, bool ready) {
   AddExecutions(sources.statistics, families);
   AddInFlight(sources, families);
   if (sources.rest != nullptr) AddRest(sources.rest->counters(), families);
+  if (sources.traces != nullptr) AddTraces(*sources.traces, families);
   AddCache(sources.cache.statistics(), families);
   AddTensors(sources.tensors, families);
   AddDevice(sources.device, families);

@@ -17,6 +17,7 @@
 #include "server/network/connections.h"
 #include "server/observe/statistics.h"
 #include "server/tensors/tensor_store.h"
+#include "server/traces/traces.h"
 
 namespace opmill {
 
@@ -34,6 +35,7 @@ struct MetricsSources {
   const Limits& limits;
   Connections& connections;
   const RestServer* rest;  // null if disabled
+  const Traces* traces;    // null if disabled
 };
 
 // In Prometheus' text format. `ready` is the answer of /readyz.

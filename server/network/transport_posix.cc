@@ -54,6 +54,7 @@ namespace opmill {
 namespace {
 
 constexpr absl::Duration kLeastBetweenReports = absl::Seconds(1);
+constexpr uint8_t kBeginOfPreface = 'P';  // of "PRI * HTTP/2.0"
 
 template <typename Function>
 Function* NextOf(const char* symbol) {
@@ -217,15 +218,23 @@ class Guards {
     return guards;
   }
 
-  // Null if there are no rules.
-  GuardedTransport* Of(grpc_chttp2_transport* transport) ABSL_LOCKS_EXCLUDED(mutex_) {
+  // Null if there are no rules, or none for this transport. `bytes` are the next that arrive.
+  GuardedTransport* Of(grpc_chttp2_transport* transport, const grpc_slice& bytes)
+      ABSL_LOCKS_EXCLUDED(mutex_) {
     {
       const absl::MutexLock lock(&mutex_);
       const auto found = transports_.find(transport);
       if (found != transports_.end()) return found->second.get();
     }
     std::shared_ptr<const TransportRules> rules = CurrentTransportRules();
-    if (rules == nullptr) return nullptr;
+    if (rules == nullptr || GRPC_SLICE_LENGTH(bytes) == 0) return nullptr;
+    // A connection that this process has made, to a collector of traces. gRPC refuses callers that
+    // do not begin with the preface.
+    if (*GRPC_SLICE_START_PTR(bytes) != kBeginOfPreface) {
+      const absl::MutexLock lock(&mutex_);
+      transports_[transport] = nullptr;
+      return nullptr;
+    }
     grpc_endpoint* const endpoint =
         grpc_transport_get_endpoint(reinterpret_cast<grpc_transport*>(transport));
     std::string peer = WithoutPercentEncoding(grpc_endpoint_get_peer(endpoint));
@@ -243,7 +252,7 @@ class Guards {
       ABSL_LOCKS_EXCLUDED(mutex_) {
     const absl::MutexLock lock(&mutex_);
     const auto found = transports_.find(transport);
-    if (found == transports_.end()) return;
+    if (found == transports_.end() || found->second == nullptr) return;
     found->second->Accepted(id, stream);
     streams_[stream] = {found->second.get(), id};
   }
@@ -294,7 +303,7 @@ class Guards {
 absl::Status grpc_chttp2_perform_read(grpc_chttp2_transport* transport, const grpc_slice& slice) {
   static auto* const next = opmill::NextOf<opmill::GuardedTransport::PerformRead>(
       "_Z24grpc_chttp2_perform_readP21grpc_chttp2_transportRK10grpc_slice");
-  opmill::GuardedTransport* const guarded = opmill::Guards::Get().Of(transport);
+  opmill::GuardedTransport* const guarded = opmill::Guards::Get().Of(transport, slice);
   return guarded == nullptr ? next(transport, slice) : guarded->Read(transport, slice, *next);
 }
 

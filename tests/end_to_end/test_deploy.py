@@ -15,7 +15,7 @@ import certificates
 from manifests import render
 from server_process import ROOT, SERVER, ServerProcess, plain_environment
 
-OVERLAYS = ("linux", "linux-gpu", "linux-keda", "windows", "windows-gpu")
+OVERLAYS = ("linux", "linux-gpu", "linux-keda", "linux-traces", "windows", "windows-gpu")
 # The version that the manifests require: 1.30 introduced the sleep of preStop.
 KUBERNETES = "1.31"
 KINDS = {"Deployment", "Service", "PodDisruptionBudget", "NetworkPolicy"}
@@ -92,7 +92,19 @@ class DeployTest(unittest.TestCase):
         policy = objects["NetworkPolicy"]["spec"]
         opened = [port["port"] for rule in policy["ingress"] for port in rule["ports"]]
         self.assertEqual(opened, [port["name"] for port in container["ports"]])
-        self.assertEqual((policy["policyTypes"], policy["egress"]), (["Ingress", "Egress"], []))
+        self.assertEqual(policy["policyTypes"], ["Ingress", "Egress"])
+        environment = {each["name"]: each["value"] for each in container["env"]}
+        endpoint = environment.get("OPMILL_TRACE_ENDPOINT")
+        if endpoint is None:
+            self.assertEqual(policy["egress"], [])
+            return
+        to_collector, to_names = policy["egress"]
+        name, port = endpoint.split(":")
+        self.assertEqual(to_collector, {
+            "to": [{"namespaceSelector": {"matchLabels": {
+                "kubernetes.io/metadata.name": name.split(".")[1]}}}],
+            "ports": [{"port": int(port)}]})
+        self.assertEqual({each["port"] for each in to_names["ports"]}, {53})
 
     @in_each_overlay
     def test_drain_and_grace_agree(self, _objects, pod, container):

@@ -2,6 +2,7 @@
 // selects the kind.
 #include <cstdint>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,9 +11,9 @@
 #include "absl/strings/str_split.h"
 #include "kernels/base/server_address.h"
 #include "server/access/access_tokens.h"
-#include "server/api/trace_context.h"
 #include "server/flags/flag_files.h"
 #include "server/network/listen_address.h"
+#include "server/traces/trace_context.h"
 #include "tests/fuzz/check.h"
 #include "tests/support/scratch_directory.h"
 
@@ -50,7 +51,8 @@ void TokenFile(const std::string& text) {
 }
 
 void Traceparent(const std::string& text) {
-  if (!IsTraceparent(text)) return;
+  const std::optional<TraceContext> read = ReadTraceparent(text);
+  if (!read.has_value()) return;
   // It is written unescaped to headers and to the log.
   FUZZ_CHECK(text.size() >= 55 && text.size() <= 256, text.size());
   for (const char c : text) FUZZ_CHECK(c > ' ' && c < '\x7F', text);
@@ -59,6 +61,9 @@ void Traceparent(const std::string& text) {
                  parts[2].size() == 16 && parts[3].size() == 2,
              text);
   FUZZ_CHECK(parts[1] != std::string(32, '0') && parts[2] != std::string(16, '0'), text);
+  const std::string again = TraceparentOf(*read);
+  FUZZ_CHECK(again.substr(2, 51) == text.substr(2, 51), again);
+  FUZZ_CHECK(again.back() == (read->is_sampled ? '1' : '0'), again);
 }
 
 void Address(const std::string& text) {

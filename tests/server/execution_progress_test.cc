@@ -28,7 +28,7 @@ class ExecutionProgressTest : public testing::Test {
 TEST_F(ExecutionProgressTest, GoesFromTheFirstByteToTheLast) {
   EXPECT_EQ(Receive(0, 4, 1), Received::kMore);
   EXPECT_EQ(progress_.stage(), Stage::kUploading);
-  EXPECT_FALSE(progress_.Prepare(/*was_cached=*/false, absl::Seconds(7)));
+  EXPECT_FALSE(progress_.Prepare(/*was_cached=*/false, absl::Seconds(7), At(2)));
   EXPECT_EQ(Receive(4, 4, 3), Received::kEnqueue);
   EXPECT_EQ(progress_.stage(), Stage::kQueued);
   EXPECT_TRUE(progress_.Enqueue(At(4)));
@@ -50,13 +50,19 @@ TEST_F(ExecutionProgressTest, GoesFromTheFirstByteToTheLast) {
   EXPECT_EQ(report.times.download, absl::Seconds(2));
   EXPECT_EQ(report.batch_size, 9u);
   EXPECT_EQ(progress_.report(At(14)).total, absl::Seconds(14));
+  EXPECT_EQ(report.begun_at, At(0));
+  EXPECT_EQ(report.uploaded_at, At(3));
+  EXPECT_EQ(report.compiled_at, At(2));
+  EXPECT_EQ(report.running_at, At(6 + 1));
+  EXPECT_EQ(report.computed_at, At(12));
 }
 
 TEST_F(ExecutionProgressTest, IsEnqueuedOnceInputAndOperatorAreReady) {
   EXPECT_EQ(Receive(0, 8, 1), Received::kComplete);
-  EXPECT_TRUE(progress_.Prepare(/*was_cached=*/true, absl::Seconds(7)));
+  EXPECT_TRUE(progress_.Prepare(/*was_cached=*/true, absl::Seconds(7), At(2)));
   EXPECT_TRUE(progress_.report(At(1)).was_cached);
   EXPECT_EQ(progress_.report(At(1)).times.compile, absl::ZeroDuration());
+  EXPECT_EQ(progress_.report(At(1)).compiled_at, absl::InfinitePast());
 }
 
 TEST_F(ExecutionProgressTest, StallsOnlyWhileItWaitsForInput) {
@@ -79,7 +85,7 @@ TEST_F(ExecutionProgressTest, EventsAfterTheEndHaveNoEffect) {
     const Stage stages[] = {Stage::kUploading, Stage::kQueued, Stage::kQueued, Stage::kRunning,
                             Stage::kStreaming};
     if (steps >= 1) progress.Receive(all, At(1));
-    if (steps >= 2) progress.Prepare(true, {});
+    if (steps >= 2) progress.Prepare(true, {}, At(2));
     if (steps >= 3) {
       progress.Enqueue(At(2));
       progress.Submit(At(3));
@@ -88,7 +94,7 @@ TEST_F(ExecutionProgressTest, EventsAfterTheEndHaveNoEffect) {
     EXPECT_EQ(progress.End(error, At(5)), stages[steps]);
 
     EXPECT_EQ(progress.Receive(all, At(6)), Received::kMore);
-    EXPECT_FALSE(progress.Prepare(true, {}));
+    EXPECT_FALSE(progress.Prepare(true, {}, At(6)));
     EXPECT_FALSE(progress.Enqueue(At(6)));
     EXPECT_FALSE(progress.Submit(At(6)));
     EXPECT_FALSE(progress.Compute({}, At(6)));

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import json
 import os
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Union
@@ -53,6 +54,9 @@ class ConnectOptions:
         return self.shared_memory == "auto" and stays_here(self.target)
 
     def metadata(self) -> tuple[tuple[str, str], ...]:
+        return (*self._authorization(), *_trace())
+
+    def _authorization(self) -> tuple[tuple[str, str], ...]:
         token = self.token() if callable(self.token) else self.token
         if not token:
             return ()
@@ -62,6 +66,18 @@ class ConnectOptions:
             raise InvalidArgument("The token has characters other than visible ASCII, such as a "
                                   "space or a line break.")
         return (("authorization", f"Bearer {token}"),)
+
+
+def _trace() -> tuple[tuple[str, str], ...]:
+    """Names the active span of OpenTelemetry, if the program uses that."""
+    trace = sys.modules.get("opentelemetry.trace")
+    if trace is None:
+        return ()
+    span = trace.get_current_span().get_span_context()
+    if not span.is_valid:
+        return ()
+    ids = f"{span.trace_id:032x}-{span.span_id:016x}"
+    return (("traceparent", f"00-{ids}-{span.trace_flags:02x}"),)
 
 
 def options_of(target: str | Sequence[str], tls: Tls | bool | None, cast: DTypeLike | None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator, Mapping, Sequence
@@ -212,8 +213,10 @@ class Client(Operators[Coroutine[Any, Any, Array], Coroutine[Any, Any, TopK]]):
             return self._blocking._perform(request, attempts.remaining(), progress,
                                            cancellation.started)
 
+        context = contextvars.copy_context()  # which has the active span of OpenTelemetry
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, run)
+            return await asyncio.get_running_loop().run_in_executor(self._threads, context.run,
+                                                                    run)
         except asyncio.CancelledError:
             cancellation.cancel()
             raise

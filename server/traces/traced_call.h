@@ -1,0 +1,62 @@
+// What is known of a call that has ended, for the spans that are made of it.
+#ifndef OPMILL_SERVER_TRACES_TRACED_CALL_H_
+#define OPMILL_SERVER_TRACES_TRACED_CALL_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "server/traces/trace_context.h"
+
+namespace opmill {
+
+struct TracedStage {
+  absl::string_view name;  // a string literal
+  absl::Time begin;
+  absl::Time end;
+};
+
+// What an execution adds to the span of its call.
+struct TracedExecution {
+  std::shared_ptr<const std::string> description;  // the operator as text, or the model
+  bool is_model = false;
+  uint64_t id = 0;  // on its stream
+  bool was_cached = false;
+  uint32_t batch_size = 0;
+  uint64_t input_bytes = 0;
+  uint64_t output_bytes = 0;
+};
+
+// An HTTP request, whose span has that of the gRPC call it becomes among its children.
+struct TracedHttp {
+  std::string verb;
+  std::string path;         // of the request
+  absl::string_view route;  // of which the path is one; empty if it is none
+  int status = 0;
+};
+
+// Times are those of SteadyNow().
+struct TracedCall {
+  TraceContext context;  // of the call's span
+  uint64_t parent = 0;   // 0: none
+  absl::string_view rpc;
+  bool is_of_http = false;  // the gRPC call of an HTTP request
+  std::string peer;
+  std::string caller;
+  absl::Time begin;
+  absl::Time end;
+  absl::Status status;
+  std::vector<TracedStage> stages;                   // the children
+  std::unique_ptr<const TracedExecution> execution;  // null if there was none
+  std::unique_ptr<const TracedHttp> http;            // null: a gRPC call
+
+  TracedCall* next = nullptr;  // of the queue
+};
+
+}  // namespace opmill
+
+#endif  // OPMILL_SERVER_TRACES_TRACED_CALL_H_

@@ -1,0 +1,177 @@
+#include "server/traces/traces.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "absl/types/span.h"
+#include "grpcpp/grpcpp.h"
+#include "kernels/base/errors.h"
+#include "kernels/base/excerpt.h"
+#include "kernels/base/regular_file.h"
+#include "server/observe/log.h"
+#include "server/traces/span_encoder.h"
+
+namespace opmill {
+namespace {
+
+// With eight spans for each, these take about half a megabyte; collectors accept 4 MiB.
+constexpr uint64_t kCallsOfBatch = 512;
+constexpr absl::Duration kDelay = absl::Seconds(1);
+// For a batch; also how long a collector that is away is waited for.
+constexpr absl::Duration kTimeout = absl::Seconds(10);
+constexpr absl::Duration kBetweenReports = absl::Minutes(1);
+constexpr size_t kMostBytesOfAuthorities = size_t{4} << 20;
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Traces>> Traces::Create(const TraceOptions& options,
+                                                       std::string device) {
+  absl::string_view target = options.endpoint;
+  const bool uses_tls = absl::ConsumePrefix(&target, "https://");
+  if (!uses_tls) absl::ConsumePrefix(&target, "http://");
+  std::shared_ptr<grpc::ChannelCredentials> credentials = grpc::InsecureChannelCredentials();
+  if (uses_tls) {
+    grpc::SslCredentialsOptions ssl;
+    if (!options.ca_file.empty()) {
+      ASSIGN_OR_RETURN(ssl.pem_root_certs,
+                       ReadRegularFile(options.ca_file, kMostBytesOfAuthorities,
+                                       absl::StrCat("--trace_ca (", options.ca_file, ")")));
+    }
+    credentials = grpc::SslCredentials(ssl);
+  }
+  return std::unique_ptr<Traces>(
+      new Traces(options, credentials, std::string(target), std::move(device)));
+}
+
+Traces::Traces(const TraceOptions& options,
+               const std::shared_ptr<grpc::ChannelCredentials>& credentials,
+               const std::string& target, std::string device)
+    : sample_(options.sample),
+      device_(std::move(device)),
+      stub_(Service::NewStub(grpc::CreateChannel(target, credentials))),
+      thread_([this] { Export(); }) {}
+
+std::optional<TraceContext> Traces::Sample(absl::string_view traceparent, bool may_begin) const {
+  const std::optional<TraceContext> context = ReadTraceparent(traceparent);
+  if (context.has_value()) return context->is_sampled ? context : std::nullopt;
+  if (!may_begin || !Happens(sample_)) return std::nullopt;
+  return NewTrace();
+}
+
+void Traces::Add(std::unique_ptr<TracedCall> call) {
+  const uint64_t before = waiting_.fetch_add(1);
+  if (before >= kMostCalls || has_stopped_.load()) {
+    waiting_.fetch_sub(1);
+    Drop(1);
+    return;
+  }
+  TracedCall* const added = call.release();
+  added->next = newest_.load(std::memory_order_relaxed);
+  while (!newest_.compare_exchange_weak(added->next, added)) {
+  }
+  if (before + 1 == kCallsOfBatch) {
+    const absl::MutexLock lock(&mutex_);  // the thread is not between its check and its wait
+    changed_.SignalAll();
+  }
+}
+
+void Traces::Stop(absl::Duration patience) {
+  if (!has_stopped_.exchange(true)) {
+    {
+      const absl::MutexLock lock(&mutex_);
+      stop_at_ = SteadyNow() + patience;
+      changed_.SignalAll();
+    }
+    thread_.join();
+  }
+  Drop(Take().size());
+}
+
+void Traces::Export() {
+  bool goes_on = true;
+  while (goes_on) {
+    goes_on = AwaitBatch();
+    const Calls calls = Take();
+    for (size_t sent = 0; sent < calls.size(); sent += kCallsOfBatch) {
+      const auto batch = absl::MakeConstSpan(calls).subspan(sent, kCallsOfBatch);
+      const absl::Status status = Send(batch);
+      (status.ok() ? exported_ : dropped_).fetch_add(batch.size(), std::memory_order_relaxed);
+      waiting_.fetch_sub(batch.size());
+      LogDropped(status);
+    }
+  }
+}
+
+bool Traces::AwaitBatch() {
+  const absl::MutexLock lock(&mutex_);
+  changed_.Await(
+      &mutex_, [this] { return has_stopped_.load() || waiting_.load() >= kCallsOfBatch; },
+      SteadyNow() + kDelay);
+  return !has_stopped_.load();
+}
+
+Traces::Calls Traces::Take() {
+  Calls calls;
+  for (TracedCall* call = newest_.exchange(nullptr); call != nullptr; call = call->next) {
+    calls.emplace_back(call);
+  }
+  std::reverse(calls.begin(), calls.end());
+  return calls;
+}
+
+// Without wait_for_ready a batch would be lost whenever the collector is restarted.
+absl::Status Traces::Send(absl::Span<const std::unique_ptr<TracedCall>> calls) {
+  otlp::ExportTraceServiceRequest request;
+  otlp::ScopeSpans& spans = BeginSpans(device_, request);
+  const absl::Duration to_time_of_day =
+      absl::FromChrono(std::chrono::system_clock::now()) - SteadyNow();
+  for (const std::unique_ptr<TracedCall>& call : calls) AddSpans(*call, to_time_of_day, spans);
+
+  struct Answer {
+    grpc::Status status;
+    bool has_come = false;
+  };
+  Answer answer;
+  otlp::ExportTraceServiceResponse response;
+  grpc::ClientContext context;
+  context.set_wait_for_ready(true);
+  context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoMilliseconds(kTimeout));
+  stub_->async()->Export(&context, &request, &response, [this, &answer](grpc::Status status) {
+    const absl::MutexLock lock(&mutex_);
+    answer = {std::move(status), true};
+    changed_.SignalAll();
+  });
+  const absl::MutexLock lock(&mutex_);
+  const auto has_come = [&answer] { return answer.has_come; };
+  changed_.Await(
+      &mutex_, [&] { return answer.has_come || stop_at_ != absl::InfiniteFuture(); },
+      absl::InfiniteFuture());
+  if (!changed_.Await(&mutex_, has_come, stop_at_)) {
+    context.TryCancel();
+    changed_.Await(&mutex_, has_come, absl::InfiniteFuture());
+  }
+  if (!answer.status.ok()) {
+    return absl::Status(static_cast<absl::StatusCode>(answer.status.error_code()),
+                        answer.status.error_message());
+  }
+  if (response.partial_success().rejected_spans() == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "The collector has rejected ", response.partial_success().rejected_spans(), " spans of ",
+      spans.spans_size(), ": ", Excerpt(response.partial_success().error_message(), 200)));
+}
+
+void Traces::LogDropped(const absl::Status& why) {
+  const uint64_t dropped = this->dropped();
+  const absl::Time now = SteadyNow();
+  if (dropped == logged_ || now - logged_at_ < kBetweenReports) return;
+  LogLine(LogLevel::kWarning, "traces_dropped")
+      .Add("calls", dropped - logged_)
+      .Add(why.ok() ? absl::ResourceExhaustedError("More calls ended than could be sent.") : why);
+  logged_ = dropped;
+  logged_at_ = now;
+}
+
+}  // namespace opmill

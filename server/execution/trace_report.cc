@@ -10,8 +10,6 @@
 namespace opmill {
 namespace {
 
-constexpr size_t kMostStages = 8;
-
 bool IsKnown(absl::Time time) { return time != absl::InfinitePast(); }
 
 // With the stages until the execution begins, or until `end` if there is none. Null if it is not
@@ -33,12 +31,14 @@ std::unique_ptr<TracedCall> BeginTrace(const RequestOrigin& origin, const absl::
   call->begin = IsKnown(origin.called_at) ? origin.called_at : origin.arrived;
   call->end = end;
   call->status = status;
-  call->stages.reserve(kMostStages);
   const bool is_asked = IsKnown(origin.asked_at);
   if (call->begin < origin.arrived) {
     call->stages.push_back({"receive", call->begin, origin.arrived});
   }
-  call->stages.push_back({"decode", origin.arrived, is_asked ? origin.asked_at : begins_at});
+  // Of an answer without an execution it is not known how long that took.
+  if (is_asked || !status.ok()) {
+    call->stages.push_back({"decode", origin.arrived, is_asked ? origin.asked_at : begins_at});
+  }
   if (is_asked) call->stages.push_back({"admit", origin.asked_at, begins_at});
   return call;
 }
@@ -57,14 +57,13 @@ void TraceExecution(const Execution& execution, const Execution::Report& report,
   const absl::Time end = report.begun_at + report.total;
   std::unique_ptr<TracedCall> call = BeginTrace(origin, status, report.begun_at, end, traces);
   if (call == nullptr) return;
-  call->execution = std::make_unique<TracedExecution>(
-      TracedExecution{.description = execution.description(),
-                      .is_model = execution.request().desc() == nullptr,
-                      .id = origin.execution_id,
-                      .was_cached = report.was_cached,
-                      .batch_size = report.batch_size,
-                      .input_bytes = report.input_bytes,
-                      .output_bytes = output_bytes});
+  call->execution = {.description = execution.description(),
+                     .is_model = execution.request().desc() == nullptr,
+                     .id = origin.execution_id,
+                     .was_cached = report.was_cached,
+                     .batch_size = report.batch_size,
+                     .input_bytes = report.input_bytes,
+                     .output_bytes = output_bytes};
   const auto add = [&call, end](absl::string_view name, absl::Time from, absl::Time to) {
     const absl::Time until = IsKnown(to) ? to : end;
     call->stages.push_back({name, from, until});

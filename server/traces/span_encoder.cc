@@ -1,21 +1,30 @@
 #include "server/traces/span_encoder.h"
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
-#include <initializer_list>
-#include <string>
-#include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "google/protobuf/descriptor.h"
+#include "grpcpp/support/slice.h"
 #include "kernels/base/excerpt.h"
 #include "kernels/base/sha256.h"
+#include "kernels/base/utf8.h"
+#include "opentelemetry/trace_service.pb.h"
 #include "server/config/version.h"
 #include "server/observe/recent_errors.h"
 
 namespace opmill {
 namespace {
+
+namespace otlp = ::opentelemetry::proto::collector::trace::v1;
+using otlp::AnyValue;
+using otlp::KeyValue;
+using otlp::Span;
 
 constexpr char kService[] = "opmill.v1.OperatorService";
 constexpr char kOpenInference[] = "inference.GRPCInferenceService";
@@ -26,33 +35,52 @@ constexpr int kFirstServerError = 500;
 constexpr uint32_t kIsRemoteKnown = 0x100;
 constexpr uint32_t kIsRemote = 0x200;
 
-template <typename To>
-void AddText(absl::string_view key, absl::string_view value, To& to) {
+// Collectors refuse all of a request if a text in it is not UTF-8.
+std::string AsUtf8(absl::string_view text) {
+  return IsUtf8(text) ? std::string(text) : absl::CHexEscape(text);
+}
+
+// The attribute without its value, whose field has so many bytes and follows.
+void BeginAttribute(absl::string_view key, size_t value_bytes, WireWriter& to,
+                    int field = Span::kAttributesFieldNumber) {
+  to.Begin(field, WireWriter::SizeOf(KeyValue::kKeyFieldNumber, key.size()) +
+                      WireWriter::SizeOf(KeyValue::kValueFieldNumber, value_bytes));
+  to.Add(KeyValue::kKeyFieldNumber, key);
+  to.Begin(KeyValue::kValueFieldNumber, value_bytes);
+}
+
+void AddText(absl::string_view key, absl::string_view value, WireWriter& to,
+             int field = Span::kAttributesFieldNumber) {
   if (value.empty()) return;
-  otlp::KeyValue& attribute = *to.add_attributes();
-  attribute.set_key(std::string(key));
-  attribute.mutable_value()->set_string_value(std::string(value));
+  BeginAttribute(key, WireWriter::SizeOf(AnyValue::kStringValueFieldNumber, value.size()), to,
+                 field);
+  to.Add(AnyValue::kStringValueFieldNumber, value);
 }
 
-void AddNumber(absl::string_view key, uint64_t value, otlp::Span& to) {
-  otlp::KeyValue& attribute = *to.add_attributes();
-  attribute.set_key(std::string(key));
-  attribute.mutable_value()->set_int_value(static_cast<int64_t>(value));
+void AddNumber(absl::string_view key, uint64_t value, WireWriter& to, int field) {
+  WireWriter number;
+  number.AddNumber(field, value);
+  BeginAttribute(key, number.text().size(), to);
+  to.AddNumber(field, value);
 }
 
-void AddFlag(absl::string_view key, bool value, otlp::Span& to) {
-  otlp::KeyValue& attribute = *to.add_attributes();
-  attribute.set_key(std::string(key));
-  attribute.mutable_value()->set_bool_value(value);
+void AddInteger(absl::string_view key, uint64_t value, WireWriter& to) {
+  AddNumber(key, value, to, AnyValue::kIntValueFieldNumber);
 }
 
 // In the order of bytes that text has.
-std::string BytesOf(std::initializer_list<uint64_t> halves) {
-  std::string bytes;
-  for (const uint64_t half : halves) {
-    for (int shift = 56; shift >= 0; shift -= 8) bytes += static_cast<char>(half >> shift);
+template <size_t count>
+std::array<char, count * 8> BytesOf(const std::array<uint64_t, count>& numbers) {
+  std::array<char, count* 8> bytes = {};
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    bytes[i] = static_cast<char>(numbers[i / 8] >> (56 - 8 * (i % 8)));
   }
   return bytes;
+}
+
+template <size_t count>
+absl::string_view View(const std::array<char, count>& bytes) {
+  return {bytes.data(), bytes.size()};
 }
 
 uint64_t Nanoseconds(absl::Time time) {
@@ -88,96 +116,125 @@ bool IsFailureOfServer(absl::StatusCode code) {
   }
 }
 
-otlp::Span& AddSpan(const TraceContext& context, uint64_t parent, absl::string_view name,
-                    otlp::ScopeSpans& spans) {
-  otlp::Span& span = *spans.add_spans();
-  span.set_trace_id(BytesOf({context.trace_high, context.trace_low}));
-  span.set_span_id(BytesOf({context.span}));
-  if (parent != 0) span.set_parent_span_id(BytesOf({parent}));
-  span.set_name(std::string(name));
-  span.set_flags(kIsRemoteKnown | (context.is_sampled ? 1 : 0));
-  return span;
+struct Times {
+  absl::Time begin;
+  absl::Time end;
+  absl::Duration to_time_of_day;
+};
+
+// What every span has.
+void BeginSpan(const TraceContext& context, uint64_t parent, absl::string_view name,
+               Span::SpanKind kind, uint32_t flags, const Times& times, WireWriter& span) {
+  span.Clear();
+  span.Add(Span::kTraceIdFieldNumber, View(BytesOf<2>({context.trace_high, context.trace_low})));
+  span.Add(Span::kSpanIdFieldNumber, View(BytesOf<1>({context.span})));
+  if (parent != 0) span.Add(Span::kParentSpanIdFieldNumber, View(BytesOf<1>({parent})));
+  span.Add(Span::kNameFieldNumber, name);
+  span.AddNumber(Span::kKindFieldNumber, kind);
+  span.AddFixed64(Span::kStartTimeUnixNanoFieldNumber,
+                  Nanoseconds(times.begin + times.to_time_of_day));
+  span.AddFixed64(Span::kEndTimeUnixNanoFieldNumber, Nanoseconds(times.end + times.to_time_of_day));
+  span.AddFixed32(Span::kFlagsFieldNumber, kIsRemoteKnown | flags | (context.is_sampled ? 1 : 0));
 }
 
-void SetTimes(absl::Time begin, absl::Time end, absl::Duration to_time_of_day, otlp::Span& span) {
-  span.set_start_time_unix_nano(Nanoseconds(begin + to_time_of_day));
-  span.set_end_time_unix_nano(Nanoseconds(end + to_time_of_day));
+std::string NameOf(const TracedCall& call) {
+  if (call.http == nullptr) return absl::StrCat(ServiceOf(call.rpc), "/", call.rpc);
+  if (call.http->route.empty()) return AsUtf8(call.http->verb);
+  return absl::StrCat(call.http->verb, " /", call.http->route);
 }
 
-otlp::Span& AddRpc(const TracedCall& call, otlp::ScopeSpans& spans) {
-  const absl::string_view service = ServiceOf(call.rpc);
-  otlp::Span& span =
-      AddSpan(call.context, call.parent, absl::StrCat(service, "/", call.rpc), spans);
+void AddHttp(const TracedHttp& http, WireWriter& span) {
+  AddText("http.request.method", AsUtf8(http.verb), span);
+  AddText("url.path", AsUtf8(BeginningOf(http.path, kMostTextBytes)), span);
+  if (!http.route.empty()) AddText("http.route", absl::StrCat("/", http.route), span);
+  if (http.status == 0) return;
+  AddInteger("http.response.status_code", static_cast<uint64_t>(http.status), span);
+}
+
+void AddRpc(const TracedCall& call, WireWriter& span) {
   AddText("rpc.system", "grpc", span);
-  AddText("rpc.service", service, span);
+  AddText("rpc.service", ServiceOf(call.rpc), span);
   AddText("rpc.method", call.rpc, span);
-  AddNumber("rpc.grpc.status_code", static_cast<uint64_t>(call.status.code()), span);
-  return span;
+  AddInteger("rpc.grpc.status_code", static_cast<uint64_t>(call.status.code()), span);
 }
 
-otlp::Span& AddHttp(const TracedCall& call, otlp::ScopeSpans& spans) {
-  const TracedHttp& http = *call.http;
-  const std::string route = http.route.empty() ? "" : absl::StrCat("/", http.route);
-  otlp::Span& span = AddSpan(call.context, call.parent,
-                             absl::StrCat(http.verb, route.empty() ? "" : " ", route), spans);
-  AddText("http.request.method", http.verb, span);
-  AddText("url.path", BeginningOf(http.path, kMostTextBytes), span);
-  AddText("http.route", route, span);
-  if (http.status != 0) {
-    AddNumber("http.response.status_code", static_cast<uint64_t>(http.status), span);
-  }
-  return span;
-}
-
-void AddExecution(const TracedExecution& execution, otlp::Span& span) {
+void AddExecution(const TracedExecution& execution, WireWriter& span) {
   const std::string& description = *execution.description;
   AddText(execution.is_model ? "opmill.model" : "opmill.operator",
-          ShortenedSentence(description, kMostTextBytes), span);
+          AsUtf8(ShortenedSentence(description, kMostTextBytes)), span);
   if (!execution.is_model) AddText("opmill.operator.key", Sha256Hex(description), span);
-  if (execution.id != 0) AddNumber("opmill.execution_id", execution.id, span);
-  AddFlag("opmill.was_cached", execution.was_cached, span);
-  AddNumber("opmill.batch_size", execution.batch_size, span);
-  AddNumber("opmill.input_bytes", execution.input_bytes, span);
-  AddNumber("opmill.output_bytes", execution.output_bytes, span);
+  if (execution.id != 0) AddInteger("opmill.execution_id", execution.id, span);
+  AddNumber("opmill.was_cached", execution.was_cached ? 1 : 0, span,
+            AnyValue::kBoolValueFieldNumber);
+  AddInteger("opmill.batch_size", execution.batch_size, span);
+  AddInteger("opmill.input_bytes", execution.input_bytes, span);
+  AddInteger("opmill.output_bytes", execution.output_bytes, span);
+}
+
+void AddStatus(const TracedCall& call, WireWriter& span) {
+  if (call.status.ok()) return;
+  const std::string sentence = AsUtf8(ShortenedSentence(call.status.message(), kMostTextBytes));
+  AddText("opmill.error", sentence, span);
+  const bool is_ours = call.http == nullptr ? IsFailureOfServer(call.status.code())
+                                            : call.http->status >= kFirstServerError;
+  if (!is_ours) return;
+  WireWriter status;
+  status.Add(otlp::Status::kMessageFieldNumber, sentence);
+  status.AddNumber(otlp::Status::kCodeFieldNumber, otlp::Status::STATUS_CODE_ERROR);
+  span.Add(Span::kStatusFieldNumber, status.text());
 }
 
 }  // namespace
 
-otlp::ScopeSpans& BeginSpans(absl::string_view device, otlp::ExportTraceServiceRequest& request) {
-  otlp::ResourceSpans& resource = *request.add_resource_spans();
-  AddText("service.name", "opmill-server", *resource.mutable_resource());
-  AddText("service.version", kVersion, *resource.mutable_resource());
-  AddText("opmill.device", device, *resource.mutable_resource());
-  otlp::ScopeSpans& spans = *resource.add_scope_spans();
-  spans.mutable_scope()->set_name("opmill");
-  spans.mutable_scope()->set_version(kVersion);
-  return spans;
-}
-
-void AddSpans(const TracedCall& call, absl::Duration to_time_of_day, otlp::ScopeSpans& spans) {
-  otlp::Span& span = call.http == nullptr ? AddRpc(call, spans) : AddHttp(call, spans);
-  span.set_kind(call.is_of_http ? otlp::Span::SPAN_KIND_INTERNAL : otlp::Span::SPAN_KIND_SERVER);
-  if (call.parent != 0 && !call.is_of_http) span.set_flags(span.flags() | kIsRemote);
-  SetTimes(call.begin, call.end, to_time_of_day, span);
-  AddText("client.address", AddressOf(call.peer), span);
-  AddText("opmill.caller", call.caller, span);
-  if (call.execution != nullptr) AddExecution(*call.execution, span);
-  if (!call.status.ok()) {
-    std::string sentence = ShortenedSentence(call.status.message(), kMostTextBytes);
-    AddText("opmill.error", sentence, span);
-    if (call.http == nullptr ? IsFailureOfServer(call.status.code())
-                             : call.http->status >= kFirstServerError) {
-      span.mutable_status()->set_code(otlp::Status::STATUS_CODE_ERROR);
-      span.mutable_status()->set_message(std::move(sentence));
-    }
+void SpanEncoder::Add(const TracedCall& call, absl::Duration to_time_of_day) {
+  const bool has_remote_parent = call.parent != 0 && !call.is_of_http;
+  BeginSpan(call.context, call.parent, NameOf(call),
+            call.is_of_http ? Span::SPAN_KIND_INTERNAL : Span::SPAN_KIND_SERVER,
+            has_remote_parent ? kIsRemote : 0, {call.begin, call.end, to_time_of_day}, span_);
+  if (call.http == nullptr) {
+    AddRpc(call, span_);
+  } else {
+    AddHttp(*call.http, span_);
   }
+  AddText("client.address", AsUtf8(AddressOf(call.peer)), span_);
+  AddText("opmill.caller", AsUtf8(call.caller), span_);
+  if (call.execution.has_value()) AddExecution(*call.execution, span_);
+  AddStatus(call, span_);
+  spans_.Add(otlp::ScopeSpans::kSpansFieldNumber, span_.text());
   for (const TracedStage& stage : call.stages) {
     TraceContext context = call.context;
     context.span = NewSpanId();
-    otlp::Span& child = AddSpan(context, call.context.span, stage.name, spans);
-    child.set_kind(otlp::Span::SPAN_KIND_INTERNAL);
-    SetTimes(stage.begin, stage.end, to_time_of_day, child);
+    BeginSpan(context, call.context.span, stage.name, Span::SPAN_KIND_INTERNAL, 0,
+              {stage.begin, stage.end, to_time_of_day}, span_);
+    spans_.Add(otlp::ScopeSpans::kSpansFieldNumber, span_.text());
   }
+}
+
+grpc::ByteBuffer SpanEncoder::Take() {
+  WireWriter resource;
+  constexpr int kAttributes = otlp::Resource::kAttributesFieldNumber;
+  AddText("service.name", "opmill-server", resource, kAttributes);
+  AddText("service.version", kVersion, resource, kAttributes);
+  AddText("opmill.device", AsUtf8(device_), resource, kAttributes);
+  WireWriter scope;
+  scope.Add(otlp::InstrumentationScope::kNameFieldNumber, "opmill");
+  scope.Add(otlp::InstrumentationScope::kVersionFieldNumber, kVersion);
+
+  const size_t scope_bytes =
+      WireWriter::SizeOf(otlp::ScopeSpans::kScopeFieldNumber, scope.text().size()) +
+      spans_.text().size();
+  const size_t resource_bytes =
+      WireWriter::SizeOf(otlp::ResourceSpans::kResourceFieldNumber, resource.text().size()) +
+      WireWriter::SizeOf(otlp::ResourceSpans::kScopeSpansFieldNumber, scope_bytes);
+  WireWriter request;
+  request.Begin(otlp::ExportTraceServiceRequest::kResourceSpansFieldNumber, resource_bytes);
+  request.Add(otlp::ResourceSpans::kResourceFieldNumber, resource.text());
+  request.Begin(otlp::ResourceSpans::kScopeSpansFieldNumber, scope_bytes);
+  request.Add(otlp::ScopeSpans::kScopeFieldNumber, scope.text());
+  const std::array<grpc::Slice, 2> slices = {grpc::Slice(request.text()),
+                                             grpc::Slice(spans_.text())};
+  spans_.Clear();
+  return {slices.data(), slices.size()};
 }
 
 }  // namespace opmill

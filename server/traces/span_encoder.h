@@ -1,21 +1,32 @@
-// Makes the spans of OpenTelemetry of what is known of a call.
+// Makes the spans of OpenTelemetry of what is known of calls.
 #ifndef OPMILL_SERVER_TRACES_SPAN_ENCODER_H_
 #define OPMILL_SERVER_TRACES_SPAN_ENCODER_H_
 
-#include "absl/strings/string_view.h"
+#include <string>
+#include <utility>
+
 #include "absl/time/time.h"
-#include "opentelemetry/trace_service.pb.h"
+#include "grpcpp/support/byte_buffer.h"
 #include "server/traces/traced_call.h"
+#include "server/traces/wire_writer.h"
 
 namespace opmill {
 
-namespace otlp = ::opentelemetry::proto::collector::trace::v1;
+class SpanEncoder {
+ public:
+  // `device` is what the spans say of the server.
+  explicit SpanEncoder(std::string device) : device_(std::move(device)) {}
 
-// What all spans of this server have in common, and the list that takes them.
-otlp::ScopeSpans& BeginSpans(absl::string_view device, otlp::ExportTraceServiceRequest& request);
+  // The span of the call, and those of its stages. `to_time_of_day` converts its times.
+  void Add(const TracedCall& call, absl::Duration to_time_of_day);
+  // An ExportTraceServiceRequest with the spans that were added since the last one.
+  grpc::ByteBuffer Take();
 
-// The span of the call, and those of its stages. `to_time_of_day` converts its times.
-void AddSpans(const TracedCall& call, absl::Duration to_time_of_day, otlp::ScopeSpans& spans);
+ private:
+  const std::string device_;
+  WireWriter spans_;  // fields of ScopeSpans
+  WireWriter span_;   // fields of a span
+};
 
 }  // namespace opmill
 

@@ -2,17 +2,21 @@
 #ifndef OPMILL_SERVER_TRACES_TRACED_CALL_H_
 #define OPMILL_SERVER_TRACES_TRACED_CALL_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
-#include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "server/traces/trace_context.h"
 
 namespace opmill {
+
+inline constexpr size_t kUsualStages = 8;
 
 struct TracedStage {
   absl::string_view name;  // a string literal
@@ -50,9 +54,9 @@ struct TracedCall {
   absl::Time begin;
   absl::Time end;
   absl::Status status;
-  std::vector<TracedStage> stages;                   // the children
-  std::unique_ptr<const TracedExecution> execution;  // null if there was none
-  std::unique_ptr<const TracedHttp> http;            // null: a gRPC call
+  absl::InlinedVector<TracedStage, kUsualStages> stages;  // the children
+  std::optional<TracedExecution> execution;
+  std::unique_ptr<const TracedHttp> http;  // null: a gRPC call
 
   TracedCall* next = nullptr;  // of the queue
 };

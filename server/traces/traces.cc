@@ -8,11 +8,12 @@
 #include "absl/strings/strip.h"
 #include "absl/types/span.h"
 #include "grpcpp/grpcpp.h"
+#include "grpcpp/support/proto_buffer_reader.h"
 #include "kernels/base/errors.h"
 #include "kernels/base/excerpt.h"
 #include "kernels/base/regular_file.h"
+#include "opentelemetry/trace_service.pb.h"
 #include "server/observe/log.h"
-#include "server/traces/span_encoder.h"
 
 namespace opmill {
 namespace {
@@ -24,6 +25,21 @@ constexpr absl::Duration kDelay = absl::Seconds(1);
 constexpr absl::Duration kTimeout = absl::Seconds(10);
 constexpr absl::Duration kBetweenReports = absl::Minutes(1);
 constexpr size_t kMostBytesOfAuthorities = size_t{4} << 20;
+
+constexpr char kExport[] = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
+
+absl::Status CheckAnswer(grpc::ByteBuffer& response) {
+  ::opentelemetry::proto::collector::trace::v1::ExportTraceServiceResponse answer;
+  grpc::ProtoBufferReader reader(&response);
+  if (!answer.ParseFromZeroCopyStream(&reader)) {
+    return absl::InternalError("The collector's answer is not that of OTLP.");
+  }
+  const auto& partial = answer.partial_success();
+  if (partial.rejected_spans() == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("The collector has rejected ", partial.rejected_spans(),
+                   " spans: ", Excerpt(partial.error_message(), 200)));
+}
 
 }  // namespace
 
@@ -50,8 +66,8 @@ Traces::Traces(const TraceOptions& options,
                const std::shared_ptr<grpc::ChannelCredentials>& credentials,
                const std::string& target, std::string device)
     : sample_(options.sample),
-      device_(std::move(device)),
-      stub_(Service::NewStub(grpc::CreateChannel(target, credentials))),
+      collector_(grpc::CreateChannel(target, credentials)),
+      encoder_(std::move(device)),
       thread_([this] { Export(); }) {}
 
 std::optional<TraceContext> Traces::Sample(absl::string_view traceparent, bool may_begin) const {
@@ -124,26 +140,26 @@ Traces::Calls Traces::Take() {
 
 // Without wait_for_ready a batch would be lost whenever the collector is restarted.
 absl::Status Traces::Send(absl::Span<const std::unique_ptr<TracedCall>> calls) {
-  otlp::ExportTraceServiceRequest request;
-  otlp::ScopeSpans& spans = BeginSpans(device_, request);
   const absl::Duration to_time_of_day =
       absl::FromChrono(std::chrono::system_clock::now()) - SteadyNow();
-  for (const std::unique_ptr<TracedCall>& call : calls) AddSpans(*call, to_time_of_day, spans);
+  for (const std::unique_ptr<TracedCall>& call : calls) encoder_.Add(*call, to_time_of_day);
+  const grpc::ByteBuffer request = encoder_.Take();
 
   struct Answer {
     grpc::Status status;
     bool has_come = false;
   };
   Answer answer;
-  otlp::ExportTraceServiceResponse response;
+  grpc::ByteBuffer response;
   grpc::ClientContext context;
   context.set_wait_for_ready(true);
   context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoMilliseconds(kTimeout));
-  stub_->async()->Export(&context, &request, &response, [this, &answer](grpc::Status status) {
-    const absl::MutexLock lock(&mutex_);
-    answer = {std::move(status), true};
-    changed_.SignalAll();
-  });
+  collector_.UnaryCall(&context, kExport, {}, &request, &response,
+                       [this, &answer](grpc::Status status) {
+                         const absl::MutexLock lock(&mutex_);
+                         answer = {std::move(status), true};
+                         changed_.SignalAll();
+                       });
   const absl::MutexLock lock(&mutex_);
   const auto has_come = [&answer] { return answer.has_come; };
   changed_.Await(
@@ -157,10 +173,7 @@ absl::Status Traces::Send(absl::Span<const std::unique_ptr<TracedCall>> calls) {
     return absl::Status(static_cast<absl::StatusCode>(answer.status.error_code()),
                         answer.status.error_message());
   }
-  if (response.partial_success().rejected_spans() == 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "The collector has rejected ", response.partial_success().rejected_spans(), " spans of ",
-      spans.spans_size(), ": ", Excerpt(response.partial_success().error_message(), 200)));
+  return CheckAnswer(response);
 }
 
 void Traces::LogDropped(const absl::Status& why) {

@@ -19,10 +19,11 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/grpcpp.h"
 #include "kernels/base/steady_time.h"
-#include "opentelemetry/trace_service.grpc.pb.h"
 #include "server/config/options.h"
+#include "server/traces/span_encoder.h"
 #include "server/traces/trace_context.h"
 #include "server/traces/traced_call.h"
 
@@ -56,7 +57,6 @@ class Traces {
   uint64_t dropped() const { return dropped_.load(std::memory_order_relaxed); }
 
  private:
-  using Service = ::opentelemetry::proto::collector::trace::v1::TraceService;
   using Calls = std::vector<std::unique_ptr<TracedCall>>;
 
   Traces(const TraceOptions& options, const std::shared_ptr<grpc::ChannelCredentials>& credentials,
@@ -72,8 +72,7 @@ class Traces {
   void LogDropped(const absl::Status& why);
 
   const double sample_;
-  const std::string device_;
-  const std::unique_ptr<Service::Stub> stub_;
+  grpc::GenericStub collector_;
 
   std::atomic<TracedCall*> newest_ = nullptr;  // a list; the thread takes it as a whole
   std::atomic<uint64_t> waiting_ = 0;          // in the list, or being sent
@@ -86,6 +85,7 @@ class Traces {
   absl::Time stop_at_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
 
   // Of the thread.
+  SpanEncoder encoder_;
   absl::Time logged_at_ = absl::InfinitePast();
   uint64_t logged_ = 0;
   std::thread thread_;

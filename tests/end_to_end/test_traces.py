@@ -141,7 +141,7 @@ class Traces(unittest.TestCase):
             call.result()
         server.signal(signal.SIGTERM)  # sends what waits
         self.assertEqual(server.wait(), 0)
-        count = len(collector.spans()) / 2  # each with the one child "decode"
+        count = len(collector.spans())
         self.assertTrue(400 < count < 600, count)  # five standard deviations
 
     def test_executions_of_a_stream(self):

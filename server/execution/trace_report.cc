@@ -57,13 +57,18 @@ void TraceExecution(const Execution& execution, const Execution::Report& report,
   const absl::Time end = report.begun_at + report.total;
   std::unique_ptr<TracedCall> call = BeginTrace(origin, status, report.begun_at, end, traces);
   if (call == nullptr) return;
-  call->execution = {.description = execution.description(),
-                     .is_model = execution.request().desc() == nullptr,
-                     .id = origin.execution_id,
-                     .was_cached = report.was_cached,
-                     .batch_size = report.batch_size,
-                     .input_bytes = report.input_bytes,
-                     .output_bytes = output_bytes};
+  const ExecutionRequest& request = execution.request();
+  const bool is_graph = request.model != nullptr && request.model->graph != nullptr;
+  call->execution = {
+      .description = is_graph ? std::make_shared<const std::string>(request.model->model->name)
+                              : execution.description(),
+      .model_version = is_graph ? request.model->model->version : "",
+      .is_model = request.desc() == nullptr,
+      .id = origin.execution_id,
+      .was_cached = report.was_cached,
+      .batch_size = report.batch_size,
+      .input_bytes = report.input_bytes,
+      .output_bytes = output_bytes};
   const auto add = [&call, end](absl::string_view name, absl::Time from, absl::Time to) {
     const absl::Time until = IsKnown(to) ? to : end;
     call->stages.push_back({name, from, until});

@@ -162,6 +162,7 @@ void AddExecution(const TracedExecution& execution, WireWriter& span) {
   const std::string& description = *execution.description;
   AddText(execution.is_model ? "opmill.model" : "opmill.operator",
           AsUtf8(ShortenedSentence(description, kMostTextBytes)), span);
+  AddText("opmill.model.version", AsUtf8(execution.model_version), span);
   if (!execution.is_model) AddText("opmill.operator.key", Sha256Hex(description), span);
   if (execution.id != 0) AddInteger("opmill.execution_id", execution.id, span);
   AddNumber("opmill.was_cached", execution.was_cached ? 1 : 0, span,

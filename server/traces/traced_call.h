@@ -26,7 +26,8 @@ struct TracedStage {
 
 // What an execution adds to the span of its call.
 struct TracedExecution {
-  std::shared_ptr<const std::string> description;  // the operator as text, or the model
+  std::shared_ptr<const std::string> description;  // the operator as text, or the model's name
+  std::string model_version;
   bool is_model = false;
   uint64_t id = 0;  // on its stream
   bool was_cached = false;

@@ -95,14 +95,13 @@ void Traces::Add(std::unique_ptr<TracedCall> call) {
 }
 
 void Traces::Stop(absl::Duration patience) {
-  if (!has_stopped_.exchange(true)) {
-    {
-      const absl::MutexLock lock(&mutex_);
-      stop_at_ = SteadyNow() + patience;
-      changed_.SignalAll();
-    }
-    thread_.join();
+  {
+    const absl::MutexLock lock(&mutex_);
+    stop_at_ = std::min(stop_at_, SteadyNow() + patience);
+    has_stopped_ = true;
+    changed_.SignalAll();
   }
+  if (thread_.joinable()) thread_.join();
   Drop(Take().size());
 }
 
@@ -163,8 +162,7 @@ absl::Status Traces::Send(absl::Span<const std::unique_ptr<TracedCall>> calls) {
   const absl::MutexLock lock(&mutex_);
   const auto has_come = [&answer] { return answer.has_come; };
   changed_.Await(
-      &mutex_, [&] { return answer.has_come || stop_at_ != absl::InfiniteFuture(); },
-      absl::InfiniteFuture());
+      &mutex_, [&] { return answer.has_come || has_stopped_.load(); }, absl::InfiniteFuture());
   if (!changed_.Await(&mutex_, has_come, stop_at_)) {
     context.TryCancel();
     changed_.Await(&mutex_, has_come, absl::InfiniteFuture());

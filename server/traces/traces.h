@@ -29,7 +29,7 @@
 
 namespace opmill {
 
-// Thread-safe.
+// Thread-safe, except Stop.
 class Traces {
  public:
   // Calls that wait to be sent, or are being sent. One takes about a kilobyte.

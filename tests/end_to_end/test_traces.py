@@ -16,6 +16,7 @@ import numpy as np
 import api
 import arrays
 import certificates
+import onnx_model
 import rest
 from collector import INTERNAL, SERVER, Collector
 from server_process import CLI, SANITIZED, SERVER as BINARY
@@ -182,6 +183,21 @@ class Traces(unittest.TestCase):
         self.assert_covered(call)
         line = server.lines("execute")[0]
         self.assertEqual(line["traceparent"], f"00-{TRACE}-{root.id}-01")
+
+    def test_an_onnx_model(self):
+        with tempfile.TemporaryDirectory() as folder:
+            onnx_model.write_model(pathlib.Path(folder), "scale", 3, onnx_model.scaled_model(2.0))
+            server, collector = self.serve("--http_address=127.0.0.1:0",
+                                           f"--model_repository={folder}")
+            request = {"inputs": [rest.tensor("x", "FP32", [1, 6], [1, 2, 3, 4, 5, 6])]}
+            answer = rest.infer(server, "scale", request)
+            self.assertEqual(answer.status, 200, answer.body)
+            root, = collector.roots(1)
+        call = root.child("inference.GRPCInferenceService/ModelInfer")
+        self.assertEqual((call.attributes["opmill.model"], call.attributes["opmill.model.version"]),
+                         ("scale", "3"))
+        self.assertNotIn("opmill.operator", call.attributes)
+        self.assert_covered(call)
 
     def test_http_requests_begin_traces(self):
         server, collector = self.serve("--http_address=127.0.0.1:0")

@@ -18,6 +18,7 @@
 #include "proto/stack_message.h"
 #include "server/http/json_messages.h"
 #include "server/http/json_reader.h"
+#include "server/http/number_lists.h"
 #include "server/models/data_types.h"
 
 namespace opmill {
@@ -70,20 +71,23 @@ absl::StatusOr<DataType> ElementTypeFrom(absl::string_view datatype, const std::
   return DataTypeFrom(datatype, field);
 }
 
-// False if the value is not one of the type.
-bool ReadElement(element value, float& to) {
+// False if the value, an element or a json::Number, is not one of the type.
+template <typename Value>
+bool ReadElement(const Value& value, float& to) {
   double number = 0;
   if (value.get(number) != SUCCESS) return false;
   to = static_cast<float>(number);
   return std::isfinite(to);
 }
-bool ReadElement(element value, Half& to) {
+template <typename Value>
+bool ReadElement(const Value& value, Half& to) {
   double number = 0;
   if (value.get(number) != SUCCESS) return false;
   to.bits = FloatToHalf(number);
   return std::isfinite(HalfToFloat(to.bits));
 }
-bool ReadElement(element value, Bool& to) {
+template <typename Value>
+bool ReadElement(const Value& value, Bool& to) {
   bool is_true = false;
   uint64_t number = 0;
   if (value.get(is_true) == SUCCESS)
@@ -93,8 +97,8 @@ bool ReadElement(element value, Bool& to) {
   to.bits = static_cast<uint8_t>(number);
   return true;
 }
-template <typename T>
-bool ReadElement(element value, T& to) {
+template <typename Value, typename T>
+bool ReadElement(const Value& value, T& to) {
   std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t> number = 0;
   if (value.get(number) != SUCCESS || number < std::numeric_limits<T>::min() ||
       number > std::numeric_limits<T>::max()) {
@@ -109,11 +113,12 @@ template <typename T>
 class DataReader {
  public:
   DataReader(const std::string& path, absl::string_view datatype, absl::Span<const int64_t> shape,
-             absl::Span<T> to)
-      : path_(path), datatype_(datatype), shape_(shape), to_(to) {}
+             json::NumberLists& lists, absl::Span<T> to)
+      : path_(path), datatype_(datatype), shape_(shape), lists_(lists), to_(to) {}
 
   absl::Status Read(element data) {
-    RETURN_IF_ERROR(ReadList(data, 0));
+    const std::optional<absl::string_view> numbers = NumbersOf(data);
+    RETURN_IF_ERROR(numbers.has_value() ? ReadNumbers(*numbers, 0) : ReadList(data, 0));
     if (count_ == to_.size()) return absl::OkStatus();
     return InvalidField(
         path_, absl::StrCat(path_, " has ", count_, " elements; the shape has ", to_.size(), "."));
@@ -127,6 +132,11 @@ class DataReader {
     bool is_nested = depth > 0;
     for (const element each : array) {
       ++length;
+      if (const std::optional<absl::string_view> numbers = NumbersOf(each)) {
+        is_nested = true;
+        RETURN_IF_ERROR(ReadNumbers(*numbers, depth + 1));
+        continue;
+      }
       if (each.is_array()) {
         if (depth + 1 >= shape_.size()) return Ragged();
         is_nested = true;
@@ -148,6 +158,36 @@ class DataReader {
     return !is_nested || length == shape_[depth] ? absl::OkStatus() : Ragged();
   }
 
+  std::optional<absl::string_view> NumbersOf(element value) {
+    std::string_view text;
+    if (lists_.empty() || value.get(text) != SUCCESS) return std::nullopt;
+    return lists_.Find({text.data(), text.size()});
+  }
+
+  // A list that was taken out of the text. Of its errors no caller learns.
+  absl::Status ReadNumbers(absl::string_view numbers, size_t depth) {
+    const absl::Status not_read = absl::InvalidArgumentError("");
+    const char* at = numbers.data();
+    const char* const end = at + numbers.size();
+    const auto skip_blanks = [&] {
+      while (at < end && json::IsBlank(*at)) ++at;
+    };
+    const size_t first = count_;
+    json::Number number;
+    while (count_ < to_.size()) {
+      skip_blanks();
+      at = number.Read(at, end);
+      if (at == nullptr || !ReadElement(number, to_[count_])) return not_read;
+      ++count_;
+      skip_blanks();
+      if (at == end) break;
+      if (*at++ != ',') return not_read;
+    }
+    const auto length = static_cast<int64_t>(count_ - first);
+    const bool has_shape = depth == 0 || (depth + 1 == shape_.size() && length == shape_[depth]);
+    return at == end && has_shape ? absl::OkStatus() : not_read;
+  }
+
   absl::Status Ragged() const {
     return InvalidField(path_,
                         absl::StrCat("The nested lists of ", path_, " do not have the shape [",
@@ -157,6 +197,7 @@ class DataReader {
   const std::string& path_;
   const absl::string_view datatype_;
   const absl::Span<const int64_t> shape_;
+  json::NumberLists& lists_;
   const absl::Span<T> to_;
   size_t count_ = 0;
 };
@@ -179,8 +220,8 @@ auto IntegerInto(std::optional<int64_t>& to) {
 // Decodes one request.
 class InferDecoder {
  public:
-  InferDecoder(const HttpBody& body, size_t json_size, ResultForm& form)
-      : body_(body), json_size_(json_size), next_binary_(json_size), form_(form) {}
+  InferDecoder(const HttpBody& body, size_t json_size, json::NumberLists& lists, ResultForm& form)
+      : body_(body), json_size_(json_size), next_binary_(json_size), lists_(lists), form_(form) {}
 
   absl::Status Read(element root, ModelInferRequest& to) {
     RETURN_IF_ERROR(json::ForEachField(
@@ -342,7 +383,7 @@ class InferDecoder {
       using T = decltype(example);
       const size_t size = static_cast<size_t>(*count);
       auto elements = std::make_unique_for_overwrite<T[]>(size);
-      RETURN_IF_ERROR(DataReader<T>(field, tensor.datatype(), tensor.shape(),
+      RETURN_IF_ERROR(DataReader<T>(field, tensor.datatype(), tensor.shape(), lists_,
                                     absl::MakeSpan(elements.get(), size))
                           .Read(data));
       T* const begin = elements.release();  // to the slice
@@ -368,6 +409,7 @@ class InferDecoder {
   const HttpBody& body_;
   const size_t json_size_;
   size_t next_binary_;
+  json::NumberLists& lists_;
   ResultForm& form_;
   std::vector<std::vector<grpc::Slice>> contents_;
 };
@@ -459,17 +501,38 @@ absl::Status AppendElements(const Payload& bytes, const std::string& output, siz
 
 absl::StatusOr<grpc::ByteBuffer> DecodeInfer(const std::string& model, const std::string& version,
                                              const HttpBody& body, size_t json_size,
-                                             ResultForm& form) {
-  StackMessage<ModelInferRequest> request;
-  request->set_model_name(model);
-  request->set_model_version(version);
+                                             ResultForm& form, TakeLists take_lists) {
+  const auto decode = [&](json::Document& document, json::NumberLists& lists,
+                          ResultForm& to) -> absl::StatusOr<grpc::ByteBuffer> {
+    StackMessage<ModelInferRequest> request;
+    request->set_model_name(model);
+    request->set_model_version(version);
+    ASSIGN_OR_RETURN(const element root, document.Parse());
+    InferDecoder decoder(body, json_size, lists, to);
+    RETURN_IF_ERROR(decoder.Read(root, *request));
+    return JoinParts(*request, ModelInferRequest::kRawInputContentsFieldNumber,
+                     decoder.TakeContents());
+  };
+  json::NumberLists lists;
+  if (take_lists == TakeLists::kYes) {
+    const auto text = std::make_unique_for_overwrite<char[]>(json_size);
+    body.CopyTo(0, json_size, text.get());
+    const std::string rest = lists.TakeFrom({text.get(), json_size});
+    if (!lists.empty()) {
+      json::Document document(rest.size());
+      rest.copy(document.text(), rest.size());
+      ResultForm form_of_rest = form;
+      absl::StatusOr<grpc::ByteBuffer> decoded = decode(document, lists, form_of_rest);
+      if (decoded.ok() && lists.all_found()) {
+        form = std::move(form_of_rest);
+        return decoded;
+      }
+    }
+    lists = {};
+  }
   json::Document document(json_size);
   body.CopyTo(0, json_size, document.text());
-  ASSIGN_OR_RETURN(const element root, document.Parse());
-  InferDecoder decoder(body, json_size, form);
-  RETURN_IF_ERROR(decoder.Read(root, *request));
-  return JoinParts(*request, ModelInferRequest::kRawInputContentsFieldNumber,
-                   decoder.TakeContents());
+  return decode(document, lists, form);
 }
 
 absl::StatusOr<InferResult> EncodeResult(grpc::ByteBuffer& response, const ResultForm& form,

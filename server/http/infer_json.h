@@ -31,11 +31,15 @@ struct ResultForm {
   absl::flat_hash_set<std::string> shared_outputs;          // in shared memory
 };
 
+// Whether lists of numbers are read without a tree of them, which makes no difference but time.
+enum class TakeLists { kYes, kNo };
+
 // The serialized ModelInferRequest that the first `json_size` bytes of the body, and the tensors
 // behind them, mean. `form` is set. Tensors of the binary extension are not copied.
 absl::StatusOr<grpc::ByteBuffer> DecodeInfer(const std::string& model, const std::string& version,
                                              const HttpBody& body, size_t json_size,
-                                             ResultForm& form);
+                                             ResultForm& form,
+                                             TakeLists take_lists = TakeLists::kYes);
 
 struct InferResult {
   std::string json;

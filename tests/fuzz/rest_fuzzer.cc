@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "google/protobuf/util/message_differencer.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "inference/grpc_service.pb.h"
 #include "kernels/base/utf8.h"
@@ -83,6 +84,15 @@ void CheckInfer(absl::string_view json, absl::string_view binary) {
   ResultForm form;
   const absl::StatusOr<grpc::ByteBuffer> message =
       DecodeInfer("model", "1", body, json.size(), form);
+  ResultForm plain_form;
+  const absl::StatusOr<grpc::ByteBuffer> plain =
+      DecodeInfer("model", "1", body, json.size(), plain_form, TakeLists::kNo);
+  FUZZ_CHECK(message.status() == plain.status(), message.status().ToString());
+  if (plain.ok()) {
+    using google::protobuf::util::MessageDifferencer;
+    FUZZ_CHECK(MessageDifferencer::Equals(Parse(*message), Parse(*plain)), json);
+    FUZZ_CHECK(form.is_binary == plain_form.is_binary, json);
+  }
   if (!message.ok()) {
     CheckRefusal(message.status());
     return;

@@ -244,7 +244,7 @@ void RestCall::Call(std::function<void()> done) {
                             &request_, &response_,
                             [this, done = std::move(done)](grpc::Status status) {
                               result_ = std::move(status);
-                              Mark("");
+                              Mark("call", call_span_);
                               done();
                             });
 }
@@ -307,14 +307,16 @@ void RestCall::BeginTrace() {
   traced_->context.span = NewSpanId();
   traced_->parent = caller->span;
   traced_->begin = marked_at_ = origin_.arrived;
-  // The gRPC call, and what is logged of it, belongs to the span of the request.
-  origin_.traceparent = TraceparentOf(traced_->context);
+  // The gRPC call, and what is logged of it, belongs to a stage of the request.
+  TraceContext context = traced_->context;
+  context.span = call_span_ = NewSpanId();
+  origin_.traceparent = TraceparentOf(context);
 }
 
-void RestCall::Mark(absl::string_view stage) {
+void RestCall::Mark(absl::string_view stage, uint64_t span) {
   if (traced_ == nullptr) return;
   const absl::Time now = SteadyNow();
-  if (!stage.empty()) traced_->stages.push_back({stage, marked_at_, now});
+  traced_->stages.push_back({stage, marked_at_, now, span});
   marked_at_ = now;
 }
 

@@ -94,8 +94,8 @@ class RestCall {
 
  private:
   void BeginTrace();
-  // What was done since the last mark; empty: nothing of its own.
-  void Mark(absl::string_view stage);
+  // What was done since the last mark. A `span` of 0 is a new one.
+  void Mark(absl::string_view stage, uint64_t span = 0);
   bool is_compressed() const { return !header_.content_encoding.empty(); }
   absl::Status DecodeMessage(const HttpBody& body);
   absl::StatusOr<RestAnswer> EncodeAnswer();
@@ -117,6 +117,7 @@ class RestCall {
   grpc::Status result_;
   std::unique_ptr<TracedCall> traced_;  // null if it is not traced
   absl::Time marked_at_;                // if it is
+  uint64_t call_span_ = 0;              // of the stage that the gRPC call belongs to
   int http_status_ = 0;                 // of the answer
 };
 

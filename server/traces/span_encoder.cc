@@ -204,7 +204,7 @@ void SpanEncoder::Add(const TracedCall& call, absl::Duration to_time_of_day) {
   spans_.Add(otlp::ScopeSpans::kSpansFieldNumber, span_.text());
   for (const TracedStage& stage : call.stages) {
     TraceContext context = call.context;
-    context.span = NewSpanId();
+    context.span = stage.span != 0 ? stage.span : NewSpanId();
     BeginSpan(context, call.context.span, stage.name, Span::SPAN_KIND_INTERNAL, 0,
               {stage.begin, stage.end, to_time_of_day}, span_);
     spans_.Add(otlp::ScopeSpans::kSpansFieldNumber, span_.text());

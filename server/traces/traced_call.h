@@ -22,6 +22,7 @@ struct TracedStage {
   absl::string_view name;  // a string literal
   absl::Time begin;
   absl::Time end;
+  uint64_t span = 0;  // 0: a new one
 };
 
 // What an execution adds to the span of its call.

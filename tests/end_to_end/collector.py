@@ -101,14 +101,16 @@ class Collector(trace_service_pb2_grpc.TraceServiceServicer):
                 by_id[span.parent].children.append(span)
         return spans
 
-    def roots(self, count, seconds=10):
-        """Those without a parent here, once there are so many."""
+    def roots(self, count, seconds=10, inner=0):
+        """Those without a parent here, once there are so many, and as many of the gRPC calls of HTTP
+        requests."""
         until = time.monotonic() + seconds
         while True:
             spans = self.spans()
             ids = {span.id for span in spans}
-            roots = [span for span in spans if span.parent not in ids]
-            if len(roots) >= count:
+            roots = [span for span in spans if span.kind == SERVER and span.parent not in ids]
+            calls = [span for span in spans if span.kind != SERVER and "rpc.method" in span.attributes]
+            if len(roots) >= count and len(calls) >= inner:
                 assert len(roots) == count, [root.name for root in roots]
                 return roots
             assert time.monotonic() < until, f"{len(roots)} of {count} calls have come"

@@ -99,7 +99,12 @@ struct Client::Connection {
         stub(v1::OperatorService::NewStub(channel)),
         generic(channel),
         options(client_options) {
-    std::vector<std::string> addresses = absl::StrSplit(target, ',');
+    std::vector<std::string> addresses;
+    for (const absl::string_view address : absl::StrSplit(target, ',')) {
+      if (std::find(addresses.begin(), addresses.end(), address) == addresses.end()) {
+        addresses.emplace_back(address);
+      }
+    }
     if (addresses.size() > 1) {
       servers = std::make_unique<TensorServers>(std::move(addresses), options);
     }

@@ -32,9 +32,9 @@ struct TlsOptions {
 struct ClientOptions {
   std::optional<TlsOptions> tls;  // none: clear text
   std::string token;              // bearer token of every call; empty: none
-  // Called for each call, by the thread that makes it. Returns the traceparent of the active span
-  // (W3C Trace Context), for servers that trace calls; empty if there is none. None: no call has
-  // one.
+  // Called for each call except CheckHealth, by the thread that makes it. Returns the traceparent
+  // of the active span (W3C Trace Context), for servers that trace calls; empty if there is none.
+  // None: no call has one.
   std::function<std::string()> traceparent;
   // Allows sending the token to other machines in clear text.
   bool insecure = false;

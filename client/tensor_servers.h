@@ -20,8 +20,9 @@
 
 namespace opmill {
 
-// Of a client with several addresses, which connects to each of them when it is needed. Asks for a
-// tensor where it is once, and again if it is not there any more. Thread-safe.
+// Of a client with several addresses, which connects to each of them when it is needed. Remembers
+// which server has a tensor, and looks for it again after that one has answered NotFound.
+// Thread-safe.
 class TensorServers {
  public:
   using Call = std::function<absl::StatusOr<v1::ExecutionStatistics>(Client&)>;
@@ -51,7 +52,7 @@ class TensorServers {
   absl::StatusOr<std::string> PlaceOf(const std::string& name);
   // Of all tensors that the execution names. Empty: it may be any.
   absl::StatusOr<std::string> PlaceOf(const ExecutionOptions& execution);
-  // An error of this server, which does not have what its message says.
+  // The error, with the address of the server before its sentence.
   absl::Status NotThere(const std::string& address, const absl::Status& status);
   std::optional<std::string> Known(const std::string& name);
   void Remember(const std::string& name, const std::string& address);

@@ -59,8 +59,8 @@ struct TensorSchema {
   // Of inputs: rows of the outputs depend on the same rows of this input, and on no other rows of
   // it, or on its only row.
   bool has_rows = false;
-  // Of an optional last input with rows: one row of UINT8 ones, with which the outputs are those
-  // without this input.
+  // Of an optional last input with rows: one row of UINT8 ones, which gives the same outputs as
+  // leaving the input out.
   TensorDesc (*ones_if_absent)(const OperatorDesc&) = nullptr;
   // Of inputs: each of its rows has an element in each row of that last input, and where that is 0
   // the outputs do not depend on it.

@@ -116,7 +116,8 @@ std::shared_ptr<Batch> Batches::MakeBatch(const std::shared_ptr<BatchGroup>& gro
                                           const std::vector<std::shared_ptr<Execution>>& members) {
   const auto batch = std::make_shared<Batch>();
   batch->group = group;
-  if (members.size() == 1) return batch;
+  // 0: the bits of a result depend on what shares its run.
+  if (members.size() == 1 || members[0]->rounding() == 0) return batch;
   uint32_t rows = 0;
   for (const auto& member : members) rows += member->request().rows();
   const JoinedShape shape =

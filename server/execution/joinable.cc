@@ -184,8 +184,9 @@ class JoinableOperator final : public Joinable {
       const TensorDesc& input = desc_.inputs[i];
       const uint64_t stride = uint64_t{EffectiveStrides(input)[0]} * ElementBytes(input.data_type);
       // The most rows that any request can read.
+      const uint64_t row_size = uint64_t{input.sizes[1]} * ElementBytes(input.data_type);
       const uint64_t rows =
-          stride == 0 ? UINT64_MAX : resident->buffer()->size_bytes() / stride + 1;
+          stride == 0 ? UINT64_MAX : (resident->buffer()->size_bytes() - row_size) / stride + 1;
       if (rows > kMostOptionalRow) continue;
       grows_ = i;
       row_bytes = std::max(row_bytes, rows);

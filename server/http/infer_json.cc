@@ -164,7 +164,7 @@ class DataReader {
     return lists_.Find({text.data(), text.size()});
   }
 
-  // A list that was taken out of the text. Of its errors no caller learns.
+  // A list that was taken out of the text. Its errors are not returned to callers.
   absl::Status ReadNumbers(absl::string_view numbers, size_t depth) {
     const absl::Status not_read = absl::InvalidArgumentError("");
     const char* at = numbers.data();
@@ -181,7 +181,7 @@ class DataReader {
       ++count_;
       skip_blanks();
       if (at == end) break;
-      if (*at++ != ',') return not_read;
+      if (*at++ != ',' || count_ == to_.size()) return not_read;
     }
     const auto length = static_cast<int64_t>(count_ - first);
     const bool has_shape = depth == 0 || (depth + 1 == shape_.size() && length == shape_[depth]);

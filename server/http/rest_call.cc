@@ -33,6 +33,7 @@ constexpr char kService[] = "inference.GRPCInferenceService";
 constexpr size_t kMostBytesOfSmall = size_t{64} << 10;
 // Of the memory for bodies, what the JSON of one request may take, decoded: an eighth.
 constexpr uint64_t kShareOfJson = 8;
+constexpr uint64_t kTextsOfLists = 3;  // the JSON without its long lists, those, and what is parsed
 constexpr size_t kLeastCompressed = 1024;  // less does not become smaller packets
 constexpr char kHttpStatus[] = "opmill/http_status";
 
@@ -203,12 +204,12 @@ absl::StatusOr<uint64_t> RestCall::BytesToDecode(HttpBody& body) {
     }
     json_size_ = size;
   }
-  const uint64_t bytes = json_size_ * (json::kMemoryPerByte + 1);
+  const uint64_t bytes = json_size_ * (json::kMemoryPerByte + kTextsOfLists);
   const uint64_t most = parts_.bodies.limit() / kShareOfJson;
   if (bytes <= most) return bytes;
   return WithHttpStatus(absl::ResourceExhaustedError(absl::StrCat(
                             "The JSON of the request has ", json_size_, " bytes; at most ",
-                            most / (json::kMemoryPerByte + 1),
+                            most / (json::kMemoryPerByte + kTextsOfLists),
                             " are taken (--memory_limit). Send tensors by the binary extension.")),
                         413);
 }
@@ -269,8 +270,13 @@ RestAnswer RestCall::Answer() {
       return encoded.status();
     });
     answer = status.ok() ? *std::move(encoded) : ErrorAnswer(ToGrpcStatus(status));
+    if (traced_ != nullptr) traced_->status = status;
   } else {
     answer = ErrorAnswer(result_);
+    if (traced_ != nullptr) {
+      traced_->status = absl::Status(static_cast<absl::StatusCode>(result_.error_code()),
+                                     result_.error_message());
+    }
   }
   if (IsTraceparent(header_.traceparent)) {
     answer.fields.emplace_back(kTraceparent, header_.traceparent);
@@ -327,11 +333,11 @@ void RestCall::End() {
   traced_->peer = origin_.peer;
   traced_->caller = origin_.caller;
   const absl::string_view target = header_.target;
-  traced_->http = std::make_unique<TracedHttp>(
-      TracedHttp{.verb = header_.verb,
-                 .path = std::string(target.substr(0, target.find('?'))),
-                 .route = routed_.route == nullptr ? "" : routed_.route->path,
-                 .status = http_status_});
+  traced_->http = std::make_unique<TracedHttp>(TracedHttp{
+      .verb = routed_.route == nullptr ? "" : header_.verb,
+      .path = std::string(BeginningOf(target.substr(0, target.find('?')), kMostTraceText)),
+      .route = routed_.route == nullptr ? "" : routed_.route->path,
+      .status = http_status_});
   parts_.executor.traces()->Add(std::move(traced_));
 }
 

@@ -59,8 +59,8 @@ struct RestAnswer {
   size_t size() const;
 };
 
-// The calls below follow each other: Begin, Decode, Call, Answer, End. If one fails, Refuse follows
-// instead of the others, except End. Not thread-safe, except Cancel.
+// The calls below follow each other: Begin, Decode, Call, Answer, End. If one fails, Refuse and End
+// follow. Not thread-safe, except Cancel.
 class RestCall {
  public:
   // `certificate_name` is what TLS says of the caller.

@@ -309,7 +309,6 @@ class RestConnection final : public RestConnections::Member,
     const absl::Status header_read = co_await ReadHeader(parser);
     if (is_gone_ || is_closed_) co_return false;
     const auto call = std::make_shared<RestCall>(shared_.call_parts, peer_, certificate_name_);
-    const absl::Cleanup ended = [&call] { call->End(); };
     progress().Enter(Phase::kReceiving);
     RestAnswer answer;
     HttpBody answer_room;  // holds the memory of the answer until it is sent
@@ -323,6 +322,7 @@ class RestConnection final : public RestConnections::Member,
     account_ = call->account();
     shared_.parts.open_calls.Add(*this);
     const absl::Cleanup removed = [this] { shared_.parts.open_calls.Remove(*this); };
+    const absl::Cleanup ended = [&call] { call->End(); };
     HttpBody body;
     if (status.ok()) status = co_await ReadBody(*call, parser, body);
     // What follows a body that was not read is not a request.

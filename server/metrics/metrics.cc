@@ -225,8 +225,7 @@ void AddTraces(const Traces& traces, Families& to) {
   to.Begin("opmill_traced_calls_exported_total", "Calls whose spans the collector has taken.",
            MetricType::Counter)
       .Add(Value(traces.exported()));
-  to.Begin("opmill_traced_calls_dropped_total",
-           "Calls whose spans were dropped, because the collector did not take them in time.",
+  to.Begin("opmill_traced_calls_dropped_total", "Calls whose spans the collector did not take.",
            MetricType::Counter)
       .Add(Value(traces.dropped()));
 }

@@ -29,7 +29,6 @@ using otlp::Span;
 constexpr char kService[] = "opmill.v1.OperatorService";
 constexpr char kOpenInference[] = "inference.GRPCInferenceService";
 // Descriptions and errors have requests in them.
-constexpr size_t kMostTextBytes = 400;
 constexpr int kFirstServerError = 500;
 // Of Span.flags: whether the parent is of another process is known, and whether it is.
 constexpr uint32_t kIsRemoteKnown = 0x100;
@@ -139,13 +138,13 @@ void BeginSpan(const TraceContext& context, uint64_t parent, absl::string_view n
 
 std::string NameOf(const TracedCall& call) {
   if (call.http == nullptr) return absl::StrCat(ServiceOf(call.rpc), "/", call.rpc);
-  if (call.http->route.empty()) return AsUtf8(call.http->verb);
+  if (call.http->route.empty()) return "HTTP";
   return absl::StrCat(call.http->verb, " /", call.http->route);
 }
 
 void AddHttp(const TracedHttp& http, WireWriter& span) {
-  AddText("http.request.method", AsUtf8(http.verb), span);
-  AddText("url.path", AsUtf8(BeginningOf(http.path, kMostTextBytes)), span);
+  AddText("http.request.method", http.route.empty() ? "_OTHER" : http.verb, span);
+  AddText("url.path", AsUtf8(http.path), span);
   if (!http.route.empty()) AddText("http.route", absl::StrCat("/", http.route), span);
   if (http.status == 0) return;
   AddInteger("http.response.status_code", static_cast<uint64_t>(http.status), span);
@@ -161,7 +160,7 @@ void AddRpc(const TracedCall& call, WireWriter& span) {
 void AddExecution(const TracedExecution& execution, WireWriter& span) {
   const std::string& description = *execution.description;
   AddText(execution.is_model ? "opmill.model" : "opmill.operator",
-          AsUtf8(ShortenedSentence(description, kMostTextBytes)), span);
+          AsUtf8(ShortenedSentence(description, kMostTraceText)), span);
   AddText("opmill.model.version", AsUtf8(execution.model_version), span);
   if (!execution.is_model) AddText("opmill.operator.key", Sha256Hex(description), span);
   if (execution.id != 0) AddInteger("opmill.execution_id", execution.id, span);
@@ -174,7 +173,7 @@ void AddExecution(const TracedExecution& execution, WireWriter& span) {
 
 void AddStatus(const TracedCall& call, WireWriter& span) {
   if (call.status.ok()) return;
-  const std::string sentence = AsUtf8(ShortenedSentence(call.status.message(), kMostTextBytes));
+  const std::string sentence = AsUtf8(ShortenedSentence(call.status.message(), kMostTraceText));
   AddText("opmill.error", sentence, span);
   const bool is_ours = call.http == nullptr ? IsFailureOfServer(call.status.code())
                                             : call.http->status >= kFirstServerError;

@@ -17,6 +17,8 @@
 namespace opmill {
 
 inline constexpr size_t kUsualStages = 8;
+// Longer texts of callers are cut.
+inline constexpr size_t kMostTraceText = 400;
 
 struct TracedStage {
   absl::string_view name;  // a string literal
@@ -39,8 +41,8 @@ struct TracedExecution {
 
 // An HTTP request, whose span has that of the gRPC call it becomes among its children.
 struct TracedHttp {
-  std::string verb;
-  std::string path;         // of the request
+  std::string verb;         // empty without a route
+  std::string path;         // of the request, cut
   absl::string_view route;  // of which the path is one; empty if it is none
   int status = 0;
 };

@@ -28,6 +28,17 @@ constexpr size_t kMostBytesOfAuthorities = size_t{4} << 20;
 
 constexpr char kExport[] = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
 
+// A batch is not dropped because gRPC waits longer for its next attempt than the batch does.
+grpc::ChannelArguments SoonReconnected() {
+  grpc::ChannelArguments arguments;
+  for (const char* const backoff :
+       {GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, GRPC_ARG_MIN_RECONNECT_BACKOFF_MS,
+        GRPC_ARG_MAX_RECONNECT_BACKOFF_MS}) {
+    arguments.SetInt(backoff, 1000);
+  }
+  return arguments;
+}
+
 absl::Status CheckAnswer(grpc::ByteBuffer& response) {
   ::opentelemetry::proto::collector::trace::v1::ExportTraceServiceResponse answer;
   grpc::ProtoBufferReader reader(&response);
@@ -66,7 +77,7 @@ Traces::Traces(const TraceOptions& options,
                const std::shared_ptr<grpc::ChannelCredentials>& credentials,
                const std::string& target, std::string device)
     : sample_(options.sample),
-      collector_(grpc::CreateChannel(target, credentials)),
+      collector_(grpc::CreateCustomChannel(target, credentials, SoonReconnected())),
       encoder_(std::move(device)),
       thread_([this] { Export(); }) {}
 
@@ -78,6 +89,10 @@ std::optional<TraceContext> Traces::Sample(absl::string_view traceparent, bool m
 }
 
 void Traces::Add(std::unique_ptr<TracedCall> call) {
+  if (call->status.message().size() > kMostTraceText) {
+    call->status =
+        absl::Status(call->status.code(), BeginningOf(call->status.message(), kMostTraceText));
+  }
   const uint64_t before = waiting_.fetch_add(1);
   if (before >= kMostCalls || has_stopped_.load()) {
     waiting_.fetch_sub(1);

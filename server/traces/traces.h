@@ -49,7 +49,7 @@ class Traces {
   // The call has ended. Drops it if too many wait.
   void Add(std::unique_ptr<TracedCall> call);
 
-  // Sends what waits, for as long, and drops the rest and all that comes later.
+  // Sends waiting calls for at most this long. The rest, and all later ones, are dropped.
   void Stop(absl::Duration patience) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Calls whose spans the collector has taken, and those that were dropped.

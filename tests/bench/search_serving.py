@@ -3,7 +3,6 @@
 - same k: those which wait share a run,
 - mixed k: each asks for 1, 5, 10 or 100; they share runs, too,
 - masks: the same, and every second has a mask of its own,
-- alone: the same as mixed k, but each searches in one vector less than another, so that none shares a run,
 - faiss: the same from a server of grpcio that calls IndexFlat for each request, if faiss-cpu is installed.
 
 Rounds are interleaved. Checks that answers are the same.
@@ -12,7 +11,6 @@ Rounds are interleaved. Checks that answers are the same.
 
 import argparse
 import concurrent.futures
-import dataclasses
 import importlib.util
 import statistics
 import subprocess
@@ -97,17 +95,15 @@ def main():
         there = client.tensors.put("vectors", vectors)
         masks = random.random((arguments.callers, 1, arguments.vectors)) < 0.99
 
-        def search(caller, k, mask=None, fewer=0):
-            rows = dataclasses.replace(there, shape=(arguments.vectors - fewer, arguments.dimensions))
-            return client.search(queries[caller:caller + 1], rows, k, mask=mask)[1]
+        def search(caller, k, mask=None):
+            return client.search(queries[caller:caller + 1], there, k, mask=mask)[1]
 
         def mixed(caller):
             return KS[caller % len(KS)]
 
         ways = {"same k": lambda caller: search(caller, LEAST_K),
                 "mixed k": lambda caller: search(caller, mixed(caller)),
-                "masks": lambda caller: search(caller, mixed(caller), masks[caller] if caller % 2 else None),
-                "alone": lambda caller: search(caller, mixed(caller), fewer=caller)}
+                "masks": lambda caller: search(caller, mixed(caller), masks[caller] if caller % 2 else None)}
         peer = None
         if importlib.util.find_spec("faiss"):
             path = tools.OUTPUT / "vectors.npy"

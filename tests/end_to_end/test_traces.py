@@ -208,8 +208,10 @@ class Traces(unittest.TestCase):
         self.assertEqual(missing.attributes["http.response.status_code"], 404)
         call = missing.child("call").child("inference.GRPCInferenceService/ModelMetadata")
         self.assertEqual(call.attributes["rpc.grpc.status_code"], grpc.StatusCode.NOT_FOUND.value[0])
+        self.assertIn('"nothing"', missing.attributes["opmill.error"])
         self.assertIsNone(missing.error)  # of the caller, not of the server
-        self.assertEqual((unknown.name, unknown.attributes["url.path"]), ("GET", "/v3"))
+        self.assertEqual((unknown.name, unknown.attributes["http.request.method"],
+                          unknown.attributes["url.path"]), ("HTTP", "_OTHER", "/v3"))
         self.assertEqual({root.trace for root in (ready, missing, unknown)},
                          {span.trace for span in collector.spans()})
 

@@ -97,6 +97,8 @@ TEST(LongLists, HaveTheShapeOfOthers) {
            {"[2,50]", absl::StrCat("[", row, ",1]")},
            {"[51]", absl::StrCat("[", row, ",1]")},
            {"[2,50]", absl::StrCat("[", row, row, "]")},
+           {"[50]", absl::StrCat(row.substr(0, row.size() - 1), ",]")},
+           {"[2,50]", absl::StrCat("[", row, ",", row.substr(0, row.size() - 1), ",]]")},
            {"[49]", row},
            {"[51]", row},
            {"[0]", row},

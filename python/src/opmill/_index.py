@@ -47,7 +47,7 @@ class _State:
     vectors: ResidentTensor | None = None
     alive: Array | None = None  # None: all
     mask: ResidentTensor | None = None
-    # The ids of the first rows, ascending; those behind them are `gone` more than their rows.
+    # The ids of the first rows, ascending; the id of a later row is its row plus `gone`.
     kept: Array = field(default_factory=lambda: np.empty(0, np.int64))
     gone: int = 0  # rows that `compact` has dropped
     copy: Array | None = None  # the client's own, of at least `rows` rows
@@ -89,6 +89,7 @@ class IndexSteps:
         self._base_name = (vectors.name if isinstance(vectors, ResidentTensor)
                            else name or f"index/{uuid.uuid4().hex}")
         self._next_name = self._base_name  # of vectors that are to be put
+        self._name_of_compacted = self._fresh_name()  # also if an attempt has failed: it may have put them
         self._mask_name = f"index.mask/{uuid.uuid4().hex}"
         self._has_own_name = self._is_owned and name is None
         self._lease = lease
@@ -130,6 +131,9 @@ class IndexSteps:
     def rows(self) -> int:
         """The id of the next vector: removed ones keep theirs."""
         return self._state.next_id
+
+    def _fresh_name(self) -> str:
+        return f"{self._base_name}/{uuid.uuid4().hex[:8]}"
 
     def _open(self) -> Steps[None]:
         first, self._first = self._first, None
@@ -207,7 +211,7 @@ class IndexSteps:
         if state.vectors is None or state.alive is None or state.alive[:state.rows].all():
             return 0
         rows = np.flatnonzero(state.alive[:state.rows])
-        name = f"{self._base_name}/{uuid.uuid4().hex[:8]}"
+        name = self._name_of_compacted
         vectors = None
         if len(rows):
             source = replace(state.vectors, shape=(state.rows, self.dimensions))
@@ -216,6 +220,7 @@ class IndexSteps:
             vectors = yield self._client._run(call, {
                 "keep": Write(name, "put", 0, max(capacity or 0, len(rows)), self._lease)})
         self._next_name, self._mask_name = name, f"index.mask/{uuid.uuid4().hex}"
+        self._name_of_compacted = self._fresh_name()
         copy = None if state.copy is None else state.copy[rows]
         self._state = _State(len(rows), vectors, kept=state.ids_of(rows),
                              gone=state.next_id - len(rows), copy=copy)
@@ -273,6 +278,8 @@ class IndexSteps:
             raise error
         if not is_there:
             if state.copy is None:
+                if not self._is_owned:
+                    raise error
                 kind, reason = ((Unavailable, error.reason) if isinstance(error, Unavailable)
                                 else (NotFound, "UNKNOWN_TENSOR"))
                 raise kind(
@@ -392,8 +399,8 @@ class Index(IndexSteps):
     to which it and queries are converted. `capacity` is the number of rows for which there is room;
     beyond it, `add` has the server copy the vectors.
 
-    Without `lease`, the vectors stay on the server until `delete`; otherwise they go when no search or
-    change has named them for so many seconds. With `keep_copy` the client keeps a copy, from which the
+    Without `lease`, the vectors stay on the server until `delete`; otherwise they go when no search and no
+    `add` has named them for so many seconds. With `keep_copy` the client keeps a copy, from which the
     index puts them again if the server has restarted or lost them.
 
     Searches may run beside `add`, `remove` and `compact`, in any thread. The vectors live on one
@@ -409,8 +416,11 @@ class Index(IndexSteps):
         run(self._open())
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy in another process is of the same vectors."""
-        return {name: value for name, value in self.__dict__.items() if name != "_writers"}
+        """A copy in another process is of the same vectors, until one of both compacts them."""
+        state = self._state
+        copy = None if state.copy is None else state.copy[:state.rows]
+        return {name: value for name, value in self.__dict__.items() if name != "_writers"} | {
+            "_state": replace(state, copy=copy)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

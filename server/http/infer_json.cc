@@ -166,7 +166,7 @@ class DataReader {
 
   // A list that was taken out of the text. Its errors are not returned to callers.
   absl::Status ReadNumbers(absl::string_view numbers, size_t depth) {
-    const absl::Status not_read = absl::InvalidArgumentError("");
+    absl::Status not_read = absl::InvalidArgumentError("");
     const char* at = numbers.data();
     const char* const end = at + numbers.size();
     const auto skip_blanks = [&] {

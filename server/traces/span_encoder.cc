@@ -28,7 +28,6 @@ using otlp::Span;
 
 constexpr char kService[] = "opmill.v1.OperatorService";
 constexpr char kOpenInference[] = "inference.GRPCInferenceService";
-// Descriptions and errors have requests in them.
 constexpr int kFirstServerError = 500;
 // Of Span.flags: whether the parent is of another process is known, and whether it is.
 constexpr uint32_t kIsRemoteKnown = 0x100;

@@ -14,6 +14,7 @@
 #include "kernels/base/regular_file.h"
 #include "opentelemetry/trace_service.pb.h"
 #include "server/observe/log.h"
+#include "server/observe/recent_errors.h"
 
 namespace opmill {
 namespace {
@@ -90,8 +91,8 @@ std::optional<TraceContext> Traces::Sample(absl::string_view traceparent, bool m
 
 void Traces::Add(std::unique_ptr<TracedCall> call) {
   if (call->status.message().size() > kMostTraceText) {
-    call->status =
-        absl::Status(call->status.code(), BeginningOf(call->status.message(), kMostTraceText));
+    call->status = absl::Status(call->status.code(),
+                                ShortenedSentence(call->status.message(), kMostTraceText));
   }
   const uint64_t before = waiting_.fetch_add(1);
   if (before >= kMostCalls || has_stopped_.load()) {

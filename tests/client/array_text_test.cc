@@ -19,7 +19,7 @@ struct PrintedArray {
   const char* text;  // print(x) of NumPy 1.24
 };
 
-std::vector<std::byte> BytesOf(const PrintedArray& array) {
+std::vector<std::byte> ArrayBytes(const PrintedArray& array) {
   const size_t size = ElementBytes(array.type);
   std::vector<std::byte> bytes(array.bits.size() * size);
   for (size_t i = 0; i < array.bits.size(); ++i) {
@@ -144,12 +144,12 @@ TEST(ArrayText, MatchesNumPysPrint) {
        R"([[9 9 9 9 9 9 9 9 9 9 9 9 9 9 9 9 9 9 9 9 9 9 9 9 9 9 9 9 9 9 9 9 9 9 9 9]])"},
   };
   for (const PrintedArray& array : arrays) {
-    EXPECT_EQ(ArrayText(array.type, array.sizes, BytesOf(array)), array.text);
+    EXPECT_EQ(ArrayText(array.type, array.sizes, ArrayBytes(array)), array.text);
   }
 }
 
 std::string Text(v1::DataType type, uint64_t bits) {
-  return ElementText(type, BytesOf({type, {1}, {bits}, ""}).data());
+  return ElementText(type, ArrayBytes({type, {1}, {bits}, ""}).data());
 }
 
 TEST(ElementText, HasTheFewestDigitsThatGiveTheElementBack) {

@@ -9,7 +9,7 @@
 namespace opmill {
 namespace {
 
-google::rpc::Status Refusal() {
+google::rpc::Status RefusedK() {
   google::rpc::Status status;
   status.set_code(3);
   status.set_message("k (9) is larger than the size (3) of axis (1).");
@@ -26,7 +26,7 @@ google::rpc::Status Refusal() {
 }
 
 TEST(FromRpcStatus, KeepsCodeSentenceFieldAndReason) {
-  const absl::Status status = FromRpcStatus(Refusal());
+  const absl::Status status = FromRpcStatus(RefusedK());
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(status.message(), "k (9) is larger than the size (3) of axis (1).");
   ASSERT_EQ(FieldViolationsOf(status).size(), 1u);
@@ -37,14 +37,14 @@ TEST(FromRpcStatus, KeepsCodeSentenceFieldAndReason) {
 }
 
 TEST(FromGrpcStatus, ReadsTheDetailsOfACall) {
-  const google::rpc::Status refusal = Refusal();
+  const google::rpc::Status refusal = RefusedK();
   const absl::Status status = FromGrpcStatus(grpc::Status(
       grpc::StatusCode::INVALID_ARGUMENT, refusal.message(), refusal.SerializeAsString()));
   EXPECT_EQ(status, FromRpcStatus(refusal));
 }
 
 TEST(FromGrpcStatus, KeepsTheErrorIfAProxyResetTheStream) {
-  const google::rpc::Status refusal = Refusal();
+  const google::rpc::Status refusal = RefusedK();
   EXPECT_EQ(FromGrpcStatus(grpc::Status(grpc::StatusCode::CANCELLED,
                                         "Received RST_STREAM with error code 8",
                                         refusal.SerializeAsString())),

@@ -13,6 +13,7 @@
 #include "grpcpp/grpcpp.h"
 #include "gtest/gtest.h"
 #include "opmill/v1/service.grpc.pb.h"
+#include "tests/client/bytes_of.h"
 
 namespace opmill {
 namespace {
@@ -120,10 +121,6 @@ std::string Text(size_t size, char first) {
   std::string text(size, 0);
   for (size_t i = 0; i < size; ++i) text[i] = static_cast<char>(first + i % 23);
   return text;
-}
-
-absl::Span<const std::byte> BytesOf(const std::string& text) {
-  return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
 }
 
 // "0@0+5": 5 bytes of input 0 at offset 0.

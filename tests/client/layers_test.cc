@@ -9,7 +9,7 @@
 namespace opmill {
 namespace {
 
-struct Case {
+struct Drawing {
   const char* name;
   std::vector<LayerBox> boxes;
 };
@@ -50,7 +50,7 @@ std::vector<LayerBox> ManyIntoOne(uint32_t count) {
   return boxes;
 }
 
-std::vector<Case> Cases() {
+std::vector<Drawing> Cases() {
   return {{"none", {}},
           {"one", {Box({})}},
           {"two", {Box({}), Box({})}},
@@ -76,7 +76,7 @@ std::vector<Area> AreasOf(const std::vector<LayerBox>& boxes, const Layers& laye
 constexpr double kRounding = 1e-6;
 
 TEST(PlaceInLayers, NothingOverlapsOrIsOutside) {
-  for (const Case& test : Cases()) {
+  for (const Drawing& test : Cases()) {
     SCOPED_TRACE(test.name);
     const Layers layers = PlaceInLayers(test.boxes);
     ASSERT_EQ(layers.boxes.size(), test.boxes.size());
@@ -99,7 +99,7 @@ TEST(PlaceInLayers, NothingOverlapsOrIsOutside) {
 }
 
 TEST(PlaceInLayers, LinesCrossNoBox) {
-  for (const Case& test : Cases()) {
+  for (const Drawing& test : Cases()) {
     SCOPED_TRACE(test.name);
     const Layers layers = PlaceInLayers(test.boxes);
     const std::vector<Area> areas = AreasOf(test.boxes, layers);

@@ -11,6 +11,7 @@
 #include "client/names.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/client/bytes_of.h"
 
 namespace opmill {
 namespace {
@@ -18,11 +19,6 @@ namespace {
 using ::testing::ElementsAre;
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
-
-template <typename From>
-absl::Span<const std::byte> BytesOf(const std::vector<From>& elements) {
-  return {reinterpret_cast<const std::byte*>(elements.data()), elements.size() * sizeof(From)};
-}
 
 // The elements as `type`, which is stored in To.
 template <typename To, typename From>
@@ -37,7 +33,8 @@ absl::StatusOr<std::vector<To>> Cast(const NpyDtype& dtype, const std::vector<Fr
 }
 
 template <typename To, typename From>
-std::string RefusalOf(const NpyDtype& dtype, const std::vector<From>& elements, v1::DataType type) {
+std::string CastRefusal(const NpyDtype& dtype, const std::vector<From>& elements,
+                        v1::DataType type) {
   return std::string((Cast<To>(dtype, elements, type).status().message()));
 }
 
@@ -76,12 +73,12 @@ TEST(CastElements, AcceptsOnlyIntegersThatFit) {
   using Limits = std::numeric_limits<int64_t>;
   const auto cast = Cast<int8_t>({'i', 8}, std::vector<int64_t>{-128, 127, 0}, v1::DATA_TYPE_INT8);
   EXPECT_THAT(*cast, ElementsAre(-128, 127, 0));
-  EXPECT_EQ(RefusalOf<int8_t>({'i', 8}, std::vector<int64_t>{0, 128, 200}, v1::DATA_TYPE_INT8),
+  EXPECT_EQ(CastRefusal<int8_t>({'i', 8}, std::vector<int64_t>{0, 128, 200}, v1::DATA_TYPE_INT8),
             "The array's value 128 at [1] does not fit into int8.");
-  EXPECT_EQ(RefusalOf<uint64_t>({'i', 8}, std::vector<int64_t>{-1}, v1::DATA_TYPE_UINT64),
+  EXPECT_EQ(CastRefusal<uint64_t>({'i', 8}, std::vector<int64_t>{-1}, v1::DATA_TYPE_UINT64),
             "The array's value -1 at [0] does not fit into uint64.");
   EXPECT_EQ(
-      RefusalOf<int64_t>({'u', 8}, std::vector<uint64_t>{uint64_t{1} << 63}, v1::DATA_TYPE_INT64),
+      CastRefusal<int64_t>({'u', 8}, std::vector<uint64_t>{uint64_t{1} << 63}, v1::DATA_TYPE_INT64),
       "The array's value 9223372036854775808 at [0] does not fit into int64.");
   const auto rounded =
       Cast<float>({'i', 8}, std::vector<int64_t>{Limits::max(), 16777217}, v1::DATA_TYPE_FLOAT32);
@@ -89,9 +86,9 @@ TEST(CastElements, AcceptsOnlyIntegersThatFit) {
 }
 
 TEST(CastElements, RefusesFiniteValuesThatWouldBecomeInfinite) {
-  EXPECT_EQ(RefusalOf<float>({'f', 8}, std::vector<double>{1, -1e300}, v1::DATA_TYPE_FLOAT32),
+  EXPECT_EQ(CastRefusal<float>({'f', 8}, std::vector<double>{1, -1e300}, v1::DATA_TYPE_FLOAT32),
             "The array's value -1e+300 at [1] does not fit into float32.");
-  EXPECT_EQ(RefusalOf<uint16_t>({'i', 4}, std::vector<int32_t>{65520}, v1::DATA_TYPE_FLOAT16),
+  EXPECT_EQ(CastRefusal<uint16_t>({'i', 4}, std::vector<int32_t>{65520}, v1::DATA_TYPE_FLOAT16),
             "The array's value 65520 at [0] does not fit into float16.");
   EXPECT_THAT(*Cast<uint16_t>({'i', 4}, std::vector<int32_t>{65519}, v1::DATA_TYPE_FLOAT16),
               ElementsAre(0x7BFF));

@@ -7,16 +7,13 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/client/bytes_of.h"
 
 namespace opmill {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-absl::Span<const std::byte> BytesOf(const std::string& text) {
-  return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
-}
 
 // A file with this version, dictionary and number of element bytes.
 std::string File(int major, const std::string& dictionary, size_t data_bytes) {
@@ -35,13 +32,15 @@ std::string Dictionary(const std::string& descr, const std::string& shape,
                       ", }          \n");
 }
 
-absl::StatusOr<NpyHeader> Parse(const std::string& file) { return ParseNpyHeader(BytesOf(file)); }
+absl::StatusOr<NpyHeader> ParseFile(const std::string& file) {
+  return ParseNpyHeader(BytesOf(file));
+}
 
 TEST(ParseNpyHeader, ReadsEveryVersion) {
   for (const int major : {1, 2, 3}) {
     const std::string dictionary = Dictionary("'<f4'", "(3, 4)");
     const std::string file = File(major, dictionary, 48);
-    const absl::StatusOr<NpyHeader> header = Parse(file);
+    const absl::StatusOr<NpyHeader> header = ParseFile(file);
     ASSERT_TRUE(header.ok()) << header.status();
     EXPECT_EQ(DataTypeOf(header->dtype), v1::DATA_TYPE_FLOAT32);
     EXPECT_THAT(header->sizes, ElementsAre(3, 4));
@@ -61,7 +60,8 @@ TEST(ParseNpyHeader, ReadsEveryType) {
       {"'=f4'", v1::DATA_TYPE_FLOAT32, 4}, {"\"<f4\"", v1::DATA_TYPE_FLOAT32, 4},
       {"'>u1'", v1::DATA_TYPE_UINT8, 1}};
   for (const auto& [descr, type, bytes] : types) {
-    const absl::StatusOr<NpyHeader> header = Parse(File(1, Dictionary(descr, "(5,)"), 5 * bytes));
+    const absl::StatusOr<NpyHeader> header =
+        ParseFile(File(1, Dictionary(descr, "(5,)"), 5 * bytes));
     ASSERT_TRUE(header.ok()) << descr << header.status();
     EXPECT_EQ(DataTypeOf(header->dtype), type);
     EXPECT_EQ(header->data_bytes, 5 * bytes);
@@ -70,27 +70,27 @@ TEST(ParseNpyHeader, ReadsEveryType) {
 
 TEST(ParseNpyHeader, TakesAnyOrderOfKeysAndPythonTwosLongIntegers) {
   const std::string dictionary = "{\"shape\":(2L,3L),'fortran_order':True,'descr':'<i4'}";
-  const absl::StatusOr<NpyHeader> header = Parse(File(1, dictionary, 24));
+  const absl::StatusOr<NpyHeader> header = ParseFile(File(1, dictionary, 24));
   ASSERT_TRUE(header.ok()) << header.status();
   EXPECT_THAT(header->sizes, ElementsAre(2, 3));
   EXPECT_TRUE(header->fortran_order);
 }
 
 TEST(ParseNpyHeader, IgnoresBytesAfterTheArray) {
-  const absl::StatusOr<NpyHeader> header = Parse(File(1, Dictionary("'<f4'", "(2,)"), 100));
+  const absl::StatusOr<NpyHeader> header = ParseFile(File(1, Dictionary("'<f4'", "(2,)"), 100));
   ASSERT_TRUE(header.ok()) << header.status();
   EXPECT_EQ(header->data_bytes, 8u);
 }
 
 TEST(ParseNpyHeader, LeavesEmptyArraysToTheServer) {
   const absl::StatusOr<NpyHeader> header =
-      Parse(File(1, Dictionary("'<f4'", "(4294967295, 4294967295, 4294967295, 0)"), 0));
+      ParseFile(File(1, Dictionary("'<f4'", "(4294967295, 4294967295, 4294967295, 0)"), 0));
   ASSERT_TRUE(header.ok()) << header.status();
   EXPECT_EQ(header->data_bytes, 0u);
 }
 
 TEST(ParseNpyHeader, ReadsArraysWithoutDimensions) {
-  const absl::StatusOr<NpyHeader> header = Parse(File(1, Dictionary("'<f4'", "()"), 4));
+  const absl::StatusOr<NpyHeader> header = ParseFile(File(1, Dictionary("'<f4'", "()"), 4));
   ASSERT_TRUE(header.ok()) << header.status();
   EXPECT_TRUE(header->sizes.empty());
   EXPECT_EQ(header->data_bytes, 4u);
@@ -195,7 +195,7 @@ TEST(ParseNpyHeader, RefusesWithAReason) {
        "header has 4294967295 bytes; the limit is 1048576"},
   };
   for (const Refusal& refusal : refusals) {
-    const absl::StatusOr<NpyHeader> header = Parse(refusal.file);
+    const absl::StatusOr<NpyHeader> header = ParseFile(refusal.file);
     ASSERT_FALSE(header.ok()) << refusal.sentence;
     EXPECT_EQ(header.status().code(), absl::StatusCode::kInvalidArgument);
     EXPECT_THAT(std::string(header.status().message()), HasSubstr(refusal.sentence));
@@ -205,7 +205,7 @@ TEST(ParseNpyHeader, RefusesWithAReason) {
 TEST(ParseNpyHeader, RefusesEveryTruncatedFile) {
   const std::string file = File(2, Dictionary("'<f4'", "(3, 4)"), 48);
   for (size_t size = 0; size < file.size(); ++size) {
-    EXPECT_FALSE(Parse(file.substr(0, size)).ok()) << size;
+    EXPECT_FALSE(ParseFile(file.substr(0, size)).ok()) << size;
   }
 }
 
@@ -217,7 +217,7 @@ TEST(MakeNpyHeader, IsReadBackAndAligned) {
       const std::string header = MakeNpyHeader(type, sizes);
       EXPECT_EQ(header.size() % 64, 0u);
       EXPECT_EQ(header.back(), '\n');
-      const absl::StatusOr<NpyHeader> read = Parse(header + std::string(1000, 'x'));
+      const absl::StatusOr<NpyHeader> read = ParseFile(header + std::string(1000, 'x'));
       ASSERT_TRUE(read.ok()) << read.status();
       EXPECT_EQ(DataTypeOf(read->dtype), type);
       EXPECT_EQ(read->sizes, sizes);

@@ -13,6 +13,7 @@
 #include "client/cli/npz_writer.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/client/bytes_of.h"
 #include "tests/support/scratch_directory.h"
 
 namespace opmill {
@@ -20,10 +21,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-absl::Span<const std::byte> BytesOf(const std::string& text) {
-  return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
-}
 
 std::string Little(uint64_t value, int bytes) {
   std::string text;
@@ -135,7 +132,7 @@ TEST(NpzReader, ReadsSixtyFourBitSizes) {
 }
 
 template <typename Change>
-std::string RefusalOf(const Change& change, bool deflates = false) {
+std::string MemberRefusal(const Change& change, bool deflates = false) {
   Member member("w.npy", Npy(std::vector<float>(1000, 1)), deflates);
   change(member);
   return std::string(ReadFirst(Archive({member})).status().message());
@@ -143,33 +140,33 @@ std::string RefusalOf(const Change& change, bool deflates = false) {
 
 TEST(NpzReader, RefusesDamagedMembers) {
   constexpr bool kDeflates = true;
-  EXPECT_THAT(RefusalOf([](Member& m) { m.crc ^= 1; }), HasSubstr("checksum"));
-  EXPECT_THAT(RefusalOf([](Member& m) { m.crc ^= 1; }, kDeflates), HasSubstr("checksum"));
-  EXPECT_THAT(RefusalOf([](Member& m) { m.method = 12; }),
+  EXPECT_THAT(MemberRefusal([](Member& m) { m.crc ^= 1; }), HasSubstr("checksum"));
+  EXPECT_THAT(MemberRefusal([](Member& m) { m.crc ^= 1; }, kDeflates), HasSubstr("checksum"));
+  EXPECT_THAT(MemberRefusal([](Member& m) { m.method = 12; }),
               HasSubstr("compressed by method 12; only stored (0) and deflated (8)"));
-  EXPECT_THAT(RefusalOf([](Member& m) { m.flags = 1; }), HasSubstr("encrypted"));
-  EXPECT_THAT(RefusalOf([](Member& m) { m.bytes += 1; }), HasSubstr("stored in 4128 bytes"));
-  EXPECT_THAT(RefusalOf([](Member& m) { m.compressed_bytes += 1000; }),
+  EXPECT_THAT(MemberRefusal([](Member& m) { m.flags = 1; }), HasSubstr("encrypted"));
+  EXPECT_THAT(MemberRefusal([](Member& m) { m.bytes += 1; }), HasSubstr("stored in 4128 bytes"));
+  EXPECT_THAT(MemberRefusal([](Member& m) { m.compressed_bytes += 1000; }),
               HasSubstr("w.npy extends past the end of the file"));
-  EXPECT_THAT(RefusalOf([](Member& m) { m.offset_shift = 4; }),
+  EXPECT_THAT(MemberRefusal([](Member& m) { m.offset_shift = 4; }),
               HasSubstr("w.npy is not where the directory says"));
-  EXPECT_THAT(RefusalOf([](Member& m) { m.offset_shift = 0xFFFFFF00; }),
+  EXPECT_THAT(MemberRefusal([](Member& m) { m.offset_shift = 0xFFFFFF00; }),
               HasSubstr("w.npy is not where the directory says"));
-  EXPECT_THAT(RefusalOf([](Member& m) { m.bytes = 0xFFFFFFFF; }),
+  EXPECT_THAT(MemberRefusal([](Member& m) { m.bytes = 0xFFFFFFFF; }),
               HasSubstr("is stored in 4128 bytes and claims 4294967295"));
   // Small enough for deflate to hold, and not what the stream holds.
-  EXPECT_THAT(RefusalOf([](Member& m) { m.bytes += 100; }, kDeflates), HasSubstr("ends early"));
-  EXPECT_THAT(RefusalOf([](Member& m) { m.bytes -= 4; }, kDeflates), HasSubstr("is truncated"));
-  EXPECT_THAT(RefusalOf([](Member& m) { m.bytes = 0xFFFFFFF0; }, kDeflates),
+  EXPECT_THAT(MemberRefusal([](Member& m) { m.bytes += 100; }, kDeflates), HasSubstr("ends early"));
+  EXPECT_THAT(MemberRefusal([](Member& m) { m.bytes -= 4; }, kDeflates), HasSubstr("is truncated"));
+  EXPECT_THAT(MemberRefusal([](Member& m) { m.bytes = 0xFFFFFFF0; }, kDeflates),
               HasSubstr("compressed ones can hold"));
-  EXPECT_THAT(RefusalOf([](Member& m) { m.data[0] = '\xFF'; }, kDeflates),
+  EXPECT_THAT(MemberRefusal([](Member& m) { m.data[0] = '\xFF'; }, kDeflates),
               HasSubstr("not a deflate stream"));
-  EXPECT_THAT(RefusalOf([](Member& m) {
+  EXPECT_THAT(MemberRefusal([](Member& m) {
                 m.data = "text";
                 m.bytes = m.compressed_bytes = 4;
               }),
               HasSubstr("not a .npy file"));
-  EXPECT_THAT(RefusalOf([](Member& m) {
+  EXPECT_THAT(MemberRefusal([](Member& m) {
                 m.name = "\33[2J\n" + std::string(999, 'x');
                 m.offset_shift = 4;
               }),

@@ -37,7 +37,7 @@ Verb Scan() {
 }
 
 // The values of its attributes, or the error.
-absl::StatusOr<std::vector<AttributeValue>> Read(const std::vector<std::string>& words) {
+absl::StatusOr<std::vector<AttributeValue>> ReadChoice(const std::vector<std::string>& words) {
   const Verb verb = Scan();
   const absl::StatusOr<CommandLine> line = CommandLine::Parse(verb, words);
   if (!line.ok()) return line.status();
@@ -47,8 +47,8 @@ absl::StatusOr<std::vector<AttributeValue>> Read(const std::vector<std::string>&
   return choice.attributes;
 }
 
-std::string RefusalOf(const std::vector<std::string>& words) {
-  return std::string(Read(words).status().message());
+std::string ChoiceRefusal(const std::vector<std::string>& words) {
+  return std::string(ReadChoice(words).status().message());
 }
 
 TEST(ReadOperatorChoice, ReadsNumbersFlagsAndChoices) {
@@ -56,25 +56,27 @@ TEST(ReadOperatorChoice, ReadsNumbersFlagsAndChoices) {
                          uint32_t direction = 0) {
     return std::vector<AttributeValue>{depth, exclusive, mode, direction};
   };
-  EXPECT_EQ(*Read({"--depth=3", "--mode=nearest"}), values(3, 0, 0));
-  EXPECT_EQ(*Read({"--depth", "0", "--exclusive", "--mode", "Linear_Blend"}), values(0, 1, 1));
-  EXPECT_EQ(*Read({"--depth=3", "--exclusive=false", "--mode=nearest"}), values(3, 0, 0));
-  EXPECT_EQ(*Read({"--depth=3", "--noexclusive", "--mode=nearest"}), values(3, 0, 0));
-  EXPECT_EQ(*Read({"--depth=3", "--mode=nearest", "--direction=decreasing"}), values(3, 0, 0, 1));
+  EXPECT_EQ(*ReadChoice({"--depth=3", "--mode=nearest"}), values(3, 0, 0));
+  EXPECT_EQ(*ReadChoice({"--depth", "0", "--exclusive", "--mode", "Linear_Blend"}),
+            values(0, 1, 1));
+  EXPECT_EQ(*ReadChoice({"--depth=3", "--exclusive=false", "--mode=nearest"}), values(3, 0, 0));
+  EXPECT_EQ(*ReadChoice({"--depth=3", "--noexclusive", "--mode=nearest"}), values(3, 0, 0));
+  EXPECT_EQ(*ReadChoice({"--depth=3", "--mode=nearest", "--direction=decreasing"}),
+            values(3, 0, 0, 1));
 }
 
 TEST(ReadOperatorChoice, RefusesWithASentence) {
-  EXPECT_EQ(RefusalOf({"--mode=nearest"}), "--depth: A value is required.");
-  EXPECT_EQ(RefusalOf({"--depth=3"}), "--mode: A value is required.");
-  EXPECT_EQ(RefusalOf({"--depth=3", "--mode=cubic"}),
+  EXPECT_EQ(ChoiceRefusal({"--mode=nearest"}), "--depth: A value is required.");
+  EXPECT_EQ(ChoiceRefusal({"--depth=3"}), "--mode: A value is required.");
+  EXPECT_EQ(ChoiceRefusal({"--depth=3", "--mode=cubic"}),
             "--mode: There is no mode \"cubic\"; the choices are nearest and linear_blend.");
-  EXPECT_EQ(RefusalOf({"--depth=3", "--mode=nearest", "--axes=0"}),
+  EXPECT_EQ(ChoiceRefusal({"--depth=3", "--mode=nearest", "--axes=0"}),
             "--axes: scan does not take this flag.");
-  EXPECT_EQ(RefusalOf({"--depth=3", "--mode=nearest", "--axis=0"}),
+  EXPECT_EQ(ChoiceRefusal({"--depth=3", "--mode=nearest", "--axis=0"}),
             "--axis: scan does not take this flag.");
-  EXPECT_EQ(RefusalOf({"--depth=3", "--mode=nearest", "--index_type=int32"}),
+  EXPECT_EQ(ChoiceRefusal({"--depth=3", "--mode=nearest", "--index_type=int32"}),
             "--index_type: scan does not take this flag.");
-  EXPECT_EQ(RefusalOf({"--exclusive", "--noexclusive"}), "--exclusive is given twice.");
+  EXPECT_EQ(ChoiceRefusal({"--exclusive", "--noexclusive"}), "--exclusive is given twice.");
 }
 
 TEST(OperatorFlags, HasEachAttributeOfEachOperatorOnce) {

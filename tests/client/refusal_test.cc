@@ -10,7 +10,7 @@
 namespace opmill {
 namespace {
 
-absl::Status Refusal(const std::string& field, const std::string& sentence) {
+absl::Status RefusalAt(const std::string& field, const std::string& sentence) {
   google::rpc::BadRequest detail;
   auto& violation = *detail.add_field_violations();
   violation.set_field(field);
@@ -59,7 +59,7 @@ TEST(InFlags, NamesTheFlagsForTheFields) {
        "x.npy: the input has 5 bytes; 6 are needed."},
   };
   for (const Case& expected : cases) {
-    const absl::Status once = InFlags(Refusal(expected.field, expected.sentence), {"x.npy"});
+    const absl::Status once = InFlags(RefusalAt(expected.field, expected.sentence), {"x.npy"});
     EXPECT_EQ(Describe(once), expected.explained);
     EXPECT_EQ(Describe(InFlags(once)), expected.explained);
     EXPECT_TRUE(absl::IsInvalidArgument(once));
@@ -67,7 +67,7 @@ TEST(InFlags, NamesTheFlagsForTheFields) {
 }
 
 TEST(InFlags, KeepsTheRestOfTheError) {
-  absl::Status status = Refusal("inputs", "inputs has 2 tensors.");
+  absl::Status status = RefusalAt("inputs", "inputs has 2 tensors.");
   status.SetPayload("type.googleapis.com/google.rpc.RetryInfo", absl::Cord());
   EXPECT_TRUE(RetryDelayOf(InFlags(status, {"x.npy"})).has_value());
   EXPECT_EQ(FieldViolationsOf(InFlags(status, {"x.npy"}))[0].field, "x.npy");
@@ -75,10 +75,10 @@ TEST(InFlags, KeepsTheRestOfTheError) {
 
 TEST(InFlags, NamesTheInputOfSeveral) {
   const absl::Status status =
-      InFlags(Refusal("inputs[1]", "inputs[1] has 5 bytes; 6 are needed."), {"a.npy", "b.npy"});
+      InFlags(RefusalAt("inputs[1]", "inputs[1] has 5 bytes; 6 are needed."), {"a.npy", "b.npy"});
   EXPECT_EQ(Describe(status), "b.npy: the input has 5 bytes; 6 are needed.");
-  const absl::Status shape = Refusal("begin.operator.element_wise_add.b.sizes[1]",
-                                     "b.sizes[1] is 3, but a.sizes[1] is 4.");
+  const absl::Status shape = RefusalAt("begin.operator.element_wise_add.b.sizes[1]",
+                                       "b.sizes[1] is 3, but a.sizes[1] is 4.");
   EXPECT_EQ(Describe(InFlags(shape, {"x.npy", "y.npy"})),
             "y.npy: input b's shape[1] is 3, but input a's shape[1] is 4.");
   EXPECT_EQ(Describe(InFlags(InFlags(shape))),
@@ -86,7 +86,7 @@ TEST(InFlags, NamesTheInputOfSeveral) {
 }
 
 TEST(InFlags, NeedsNoInputOrField) {
-  EXPECT_EQ(Describe(InFlags(Refusal("operator.reduce.input.sizes", "input.sizes has 9 dims."))),
+  EXPECT_EQ(Describe(InFlags(RefusalAt("operator.reduce.input.sizes", "input.sizes has 9 dims."))),
             "the input's shape has 9 dims.");
   EXPECT_EQ(Describe(InFlags(absl::UnavailableError("The server is draining."), {"x.npy"})),
             "The server is draining.");

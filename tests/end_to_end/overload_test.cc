@@ -22,12 +22,12 @@
 #include "gtest/gtest.h"
 #include "tests/end_to_end/overload_load.h"
 #include "tests/end_to_end/stream_fixture.h"
+#include "tests/support/quantities.h"
 #include "tests/support/scratch_directory.h"
 
 namespace opmill {
 namespace {
 
-constexpr uint64_t kMebibyte = uint64_t{1} << 20;
 constexpr uint64_t kMemoryLimit = 640 * kMebibyte;
 constexpr uint64_t kMaxMessageBytes = 8 * kMebibyte;
 constexpr int kMaxQueued = 32;

@@ -140,7 +140,8 @@ void StreamTest::ExpectServes() {
 
 namespace {
 
-v1::TensorDesc Floats(const std::vector<uint32_t>& sizes, const std::vector<uint32_t>& strides) {
+v1::TensorDesc FloatTensor(const std::vector<uint32_t>& sizes,
+                           const std::vector<uint32_t>& strides) {
   v1::TensorDesc floats;
   EncodeTensor({DataType::kFloat32, sizes, strides}, floats);
   return floats;
@@ -151,14 +152,14 @@ v1::TensorDesc Floats(const std::vector<uint32_t>& sizes, const std::vector<uint
 v1::OperatorDesc SumOf(uint32_t count) {
   v1::OperatorDesc desc;
   desc.mutable_reduce()->set_function(v1::REDUCE_FUNCTION_SUM);
-  *desc.mutable_reduce()->mutable_input() = Floats({count}, {});
+  *desc.mutable_reduce()->mutable_input() = FloatTensor({count}, {});
   desc.mutable_reduce()->add_axes(0);
   return desc;
 }
 
 v1::OperatorDesc HardmaxOf(uint32_t count) {
   v1::OperatorDesc desc;
-  *desc.mutable_hardmax()->mutable_input() = Floats({count}, {});
+  *desc.mutable_hardmax()->mutable_input() = FloatTensor({count}, {});
   desc.mutable_hardmax()->add_axes(0);
   return desc;
 }
@@ -166,7 +167,7 @@ v1::OperatorDesc HardmaxOf(uint32_t count) {
 v1::OperatorDesc SlowSum() {
   v1::OperatorDesc desc;
   desc.mutable_reduce()->set_function(v1::REDUCE_FUNCTION_SUM);
-  *desc.mutable_reduce()->mutable_input() = Floats({1000, 1 << 22}, {0, 1});
+  *desc.mutable_reduce()->mutable_input() = FloatTensor({1000, 1 << 22}, {0, 1});
   desc.mutable_reduce()->add_axes(0);
   desc.mutable_reduce()->add_axes(1);
   return desc;

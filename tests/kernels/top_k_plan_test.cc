@@ -13,21 +13,21 @@ using ::testing::Contains;
 using ::testing::Each;
 using ::testing::ElementsAre;
 
-PlanOptions Hardware() {
+PlanOptions OnHardware() {
   PlanOptions options;
   options.threads = 256;
   options.parallel_groups = 512;
   return options;
 }
 
-OperatorPlan PlanOf(const TensorDesc& input, uint32_t axis, uint32_t k,
-                    const PlanOptions& options = Hardware()) {
+OperatorPlan TopKPlan(const TensorDesc& input, uint32_t axis, uint32_t k,
+                      const PlanOptions& options = OnHardware()) {
   return Plan(TopKDesc{.input = input, .axis = axis, .k = k}, options);
 }
 
 std::vector<std::string> EntriesOf(const TensorDesc& input, uint32_t axis, uint32_t k,
-                                   const PlanOptions& options = Hardware()) {
-  return Entries(PlanOf(input, axis, k, options));
+                                   const PlanOptions& options = OnHardware()) {
+  return Entries(TopKPlan(input, axis, k, options));
 }
 
 uint64_t GroupsOf(const Dispatch& dispatch) {
@@ -50,7 +50,7 @@ TEST(PlanTopK, SortsShortSequencesAtOnce) {
 
 TEST(PlanTopK, GivesAGroupSeveralShortSequencesWhereTheyAreMany) {
   const auto sort = [](const TensorDesc& input, uint32_t axis) {
-    return PlanOf(input, axis, 4).passes[0].dispatches[0];
+    return TopKPlan(input, axis, 4).passes[0].dispatches[0];
   };
   const auto rows = [&](const TensorDesc& input) {
     return 1u << sort(input, 1).constants.As<TopKSortConstants>().row_bits;
@@ -70,7 +70,7 @@ TEST(PlanTopK, SelectsFromRowsInOnePassWithoutScratch) {
   for (const DataType type :
        {DataType::kFloat32, DataType::kFloat16, DataType::kInt8, DataType::kInt64}) {
     for (const uint32_t k : {10u, 100u, 1000u}) {
-      const OperatorPlan plan = PlanOf(Tensor({8192, 4096}, type), 1, k);
+      const OperatorPlan plan = TopKPlan(Tensor({8192, 4096}, type), 1, k);
       EXPECT_THAT(Entries(plan), ElementsAre("SelectBest")) << ToString(type) << " k=" << k;
       EXPECT_EQ(plan.scratch_bytes, 0u);
     }
@@ -81,7 +81,7 @@ TEST(PlanTopK, SelectsFromOneLongSequenceInFewPasses) {
   for (const DataType type :
        {DataType::kFloat32, DataType::kFloat16, DataType::kInt8, DataType::kInt64}) {
     for (const uint32_t k : {1u, 10u, 100u, 1000u}) {
-      const OperatorPlan plan = PlanOf(Tensor({1, 1 << 26}, type), 1, k);
+      const OperatorPlan plan = TopKPlan(Tensor({1, 1 << 26}, type), 1, k);
       SCOPED_TRACE(testing::Message() << ToString(type) << " k=" << k);
       EXPECT_LE(plan.passes.size(), 8u) << "one of them may fill the end of an output";
       EXPECT_THAT(Entries(plan), Each("SelectBest"));
@@ -90,13 +90,13 @@ TEST(PlanTopK, SelectsFromOneLongSequenceInFewPasses) {
       EXPECT_LE(plan.scratch_bytes, uint64_t{360} << 20);
     }
   }
-  EXPECT_EQ(PlanOf(Tensor({1, 1 << 26}), 1, 10).passes.size(), 3u);
-  EXPECT_EQ(PlanOf(Tensor({1, 1 << 26}), 1, 1000).passes.size(), 6u);
+  EXPECT_EQ(TopKPlan(Tensor({1, 1 << 26}), 1, 10).passes.size(), 3u);
+  EXPECT_EQ(TopKPlan(Tensor({1, 1 << 26}), 1, 1000).passes.size(), 6u);
 }
 
 TEST(PlanTopK, ListsTheBestOfChunksInTheOrderOfPositions) {
   // Four chunks of a sequence; what is left of each follows what is left of the one before.
-  const OperatorPlan plan = PlanOf(Tensor({3, 25000}), 1, 100);
+  const OperatorPlan plan = TopKPlan(Tensor({3, 25000}), 1, 100);
   ASSERT_THAT(Entries(plan), ElementsAre("SelectBest", "SelectBest"));
   const auto first = plan.passes[0].dispatches[0].constants.As<TopKSelectConstants>();
   EXPECT_EQ(first.chunks, 4u);
@@ -110,7 +110,7 @@ TEST(PlanTopK, ListsTheBestOfChunksInTheOrderOfPositions) {
 
 TEST(PlanTopK, HasChunksThatRegistersHold) {
   const auto select = [](const TensorDesc& input, uint32_t k) {
-    const OperatorPlan plan = PlanOf(input, 1, k);
+    const OperatorPlan plan = TopKPlan(input, 1, k);
     const Dispatch& dispatch = plan.passes[0].dispatches[0];
     return std::pair(Macro(plan.kernels[dispatch.kernel], "THREADS"),
                      dispatch.constants.As<TopKSelectConstants>().chunk_length);
@@ -128,7 +128,11 @@ TEST(PlanTopK, HasChunksThatRegistersHold) {
 
 TEST(PlanTopK, FindsAFloorWhereItIsWorthIt) {
   const auto leaders = [](const TensorDesc& input, uint32_t k) {
-    return PlanOf(input, 1, k).passes[0].dispatches[0].constants.As<TopKSelectConstants>().leaders;
+    return TopKPlan(input, 1, k)
+        .passes[0]
+        .dispatches[0]
+        .constants.As<TopKSelectConstants>()
+        .leaders;
   };
   EXPECT_EQ(leaders(Tensor({64, 8192}), 128), 512u) << "one for each lane";
   EXPECT_EQ(leaders(Tensor({64, 8192}), 129), 2048u) << "one for each vector";
@@ -147,12 +151,12 @@ TEST(PlanTopK, GathersElementsThatAreApart) {
       << "rows, transposed";
   EXPECT_THAT(EntriesOf(Tensor({63, 4095}), 1, 10), ElementsAre("SelectBest"))
       << "rows that start inside vectors";
-  EXPECT_LE(PlanOf(Tensor({8192, 1 << 16}), 0, 10).scratch_bytes, uint64_t{64} << 20)
+  EXPECT_LE(TopKPlan(Tensor({8192, 1 << 16}), 0, 10).scratch_bytes, uint64_t{64} << 20)
       << "in slices";
 }
 
 TEST(PlanTopK, GathersALongSequencePieceByPiece) {
-  const OperatorPlan plan = PlanOf(Tensor({1, 1u << 31}, DataType::kFloat32, {0, 0}), 1, 100);
+  const OperatorPlan plan = TopKPlan(Tensor({1, 1u << 31}, DataType::kFloat32, {0, 0}), 1, 100);
   // 100 records of 8 bytes for each chunk of 8176 elements or a few less, and then for each chunk
   // of 8192 records.
   const uint64_t list = (uint64_t{1} << 31) / 8128 * 100 * 8;
@@ -175,22 +179,22 @@ TEST(PlanTopK, SortsByRadixWhatNoGroupCanSort) {
               ElementsAre("CountDigits", "ScanCounts", "ScatterItems", "CountDigits", "ScanCounts",
                           "ScatterItems", "WriteResults"));
   EXPECT_THAT(EntriesOf(Tensor({3, 5000}), 1, 2048), ElementsAre("SelectBest"));
-  EXPECT_EQ(PlanOf(Tensor({5000}, DataType::kUint8), 0, 5000).passes.size(), 4u);
-  EXPECT_EQ(PlanOf(Tensor({5000}), 0, 5000).passes.size(), 13u);
-  EXPECT_EQ(PlanOf(Tensor({5000}, DataType::kInt64), 0, 5000).passes.size(), 25u);
+  EXPECT_EQ(TopKPlan(Tensor({5000}, DataType::kUint8), 0, 5000).passes.size(), 4u);
+  EXPECT_EQ(TopKPlan(Tensor({5000}), 0, 5000).passes.size(), 13u);
+  EXPECT_EQ(TopKPlan(Tensor({5000}, DataType::kInt64), 0, 5000).passes.size(), 25u);
   EXPECT_EQ(EntriesOf(Tensor({5000, 3}), 0, 5000)[0], "GatherRows");
 }
 
 TEST(PlanTopK, SortsInTwoListsOfAllElements) {
   const uint64_t lists = uint64_t{2} * (1 << 20) * 8;
-  const uint64_t scratch = PlanOf(Tensor({1 << 20}), 0, 1 << 20).scratch_bytes;
+  const uint64_t scratch = TopKPlan(Tensor({1 << 20}), 0, 1 << 20).scratch_bytes;
   EXPECT_GE(scratch, lists);
   EXPECT_LE(scratch, lists + lists / 50) << "the counts";
 }
 
 TEST(PlanTopK, SortsInNoMoreScratchThanItsShare) {
   for (const uint32_t k : {17u, 100u, 1000u, 4096u, 8192u}) {
-    const OperatorPlan plan = PlanOf(Tensor({4096, 8192}), 1, k);
+    const OperatorPlan plan = TopKPlan(Tensor({4096, 8192}), 1, k);
     EXPECT_LE(plan.scratch_bytes, uint64_t{160} << 20) << "k=" << k;
   }
 }
@@ -198,7 +202,7 @@ TEST(PlanTopK, SortsInNoMoreScratchThanItsShare) {
 TEST(PlanTopK, SortsSequencesOfAnyLength) {
   for (const uint32_t bits : {27u, 28u, 29u}) {
     const uint32_t length = 1u << bits;
-    const OperatorPlan plan = PlanOf(Tensor({length}), 0, length);
+    const OperatorPlan plan = TopKPlan(Tensor({length}), 0, length);
     EXPECT_LE(plan.scratch_bytes, uint64_t{17} << bits) << "two records of 8 bytes an element";
     EXPECT_EQ(plan.passes.size(), 13u);
     uint64_t ranks = 0;
@@ -210,9 +214,9 @@ TEST(PlanTopK, SortsSequencesOfAnyLength) {
 }
 
 TEST(PlanTopK, MovesItemsIntoEachViewOfALongList) {
-  PlanOptions options = Hardware();
+  PlanOptions options = OnHardware();
   options.max_view_elements = 16384;
-  const OperatorPlan plan = PlanOf(Tensor({40000}), 0, 40000, options);
+  const OperatorPlan plan = TopKPlan(Tensor({40000}), 0, 40000, options);
   uint64_t moved = 0;
   for (const Dispatch& scatter : plan.passes[2].dispatches) {
     EXPECT_EQ(plan.kernels[scatter.kernel].entry, "ScatterItems");
@@ -225,7 +229,7 @@ TEST(PlanTopK, MovesItemsIntoEachViewOfALongList) {
 
 TEST(PlanTopK, MakesRoomForTheBestOfEveryPart) {
   // Rows are too far apart for one view: each is a part of its own.
-  PlanOptions options = Hardware();
+  PlanOptions options = OnHardware();
   options.max_view_elements = 4096;
   const TopKDesc desc = {.input = Tensor({3, 70001}, DataType::kInt16), .axis = 0, .k = 3};
   const OperatorPlan plan = Plan(desc, options);
@@ -239,7 +243,7 @@ TEST(PlanTopK, MakesRoomForTheBestOfEveryPart) {
 
 TEST(PlanTopK, MakesRoomForElementsThatTheInputRepeats) {
   // A sequence of one element takes no part of a view before it is gathered.
-  PlanOptions options = Hardware();
+  PlanOptions options = OnHardware();
   options.max_view_elements = 256;
   const TensorDesc repeated = {DataType::kInt8, {1, 70001}, {1, 0}};
   for (const uint32_t k : {1u, 31u, 128u}) {
@@ -264,7 +268,7 @@ TEST(PlanTopK, HasShortChunksForSmallGroups) {
 }
 
 TEST(PlanTopK, RefusesListsThatViewsDoNotHold) {
-  PlanOptions options = Hardware();
+  PlanOptions options = OnHardware();
   options.max_view_elements = 1024;
   const absl::Status status =
       TryPlan(TopKDesc{.input = Tensor({10000}), .axis = 0, .k = 10000}, options).status();

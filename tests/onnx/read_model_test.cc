@@ -25,7 +25,7 @@ std::string Refusal(const std::string& bytes, const ReadLimits& limits = {}) {
   const absl::StatusOr<Graph> graph = ReadModel(bytes, limits);
   return graph.ok() ? "" : std::string(graph.status().message());
 }
-std::string RefusalOf(absl::string_view graph, int64_t opset = 17) {
+std::string GraphRefusal(absl::string_view graph, int64_t opset = 17) {
   return Refusal(ModelBytes(graph, opset));
 }
 
@@ -53,21 +53,22 @@ TEST(ReadModel, RefusesWhatIsNoModel) {
 }
 
 TEST(ReadModel, RefusesOpsetsThatItDoesNotKnow) {
-  EXPECT_EQ(RefusalOf(kRelu, 5), "The model has opset 5; supported are 6 to 28.");
-  EXPECT_EQ(RefusalOf(kRelu, 99), "The model has opset 99; supported are 6 to 28.");
+  EXPECT_EQ(GraphRefusal(kRelu, 5), "The model has opset 5; supported are 6 to 28.");
+  EXPECT_EQ(GraphRefusal(kRelu, 99), "The model has opset 99; supported are 6 to 28.");
 }
 
 TEST(ReadModel, NamesNodeAndInputOfAnUnknownName) {
-  EXPECT_EQ(RefusalOf(InputText("x", {2}) + NodeText("Add", "x,z", "y") + OutputText("y")),
+  EXPECT_EQ(GraphRefusal(InputText("x", {2}) + NodeText("Add", "x,z", "y") + OutputText("y")),
             "Node 'y' (Add): input 'z' is computed by no earlier node.");
-  EXPECT_EQ(RefusalOf(InputText("x", {2}) + OutputText("y")), "Output 'y' is computed by no node.");
-  EXPECT_EQ(RefusalOf(kRelu + NodeText("Relu", "x", "y")),
+  EXPECT_EQ(GraphRefusal(InputText("x", {2}) + OutputText("y")),
+            "Output 'y' is computed by no node.");
+  EXPECT_EQ(GraphRefusal(kRelu + NodeText("Relu", "x", "y")),
             "The name 'y' of an output of Node 'y' (Relu) is used twice.");
 }
 
 TEST(ReadModel, RefusesTensorsWhoseBytesDoNotFit) {
   const auto initializer = [](absl::string_view fields) {
-    return RefusalOf(absl::StrCat(kRelu, " initializer { name: 'w' ", fields, " }"));
+    return GraphRefusal(absl::StrCat(kRelu, " initializer { name: 'w' ", fields, " }"));
   };
   EXPECT_EQ(initializer("data_type: 1 dims: 3 raw_data: 'abcd'"),
             "Initializer 'w' is FLOAT[3], which takes 12 bytes, but it has 4.");
@@ -126,7 +127,7 @@ TEST(ReadModel, LimitsNodesNamesAndNesting) {
     const std::string name = absl::StrCat("z", depth);
     graph = NodeText("If", "c", name, branch) + OutputText(name);
   }
-  EXPECT_THAT(RefusalOf(InputText("x", {1}) + InputText("c", {}, 9) + graph),
+  EXPECT_THAT(GraphRefusal(InputText("x", {1}) + InputText("c", {}, 9) + graph),
               HasSubstr("is nested in more than 8 branches"));
 }
 
@@ -247,8 +248,9 @@ TEST_F(ExternalData, OffsetAndLengthAreWithinTheFile) {
 }
 
 TEST(ReadModel, OfBytesHasNoExternalData) {
-  EXPECT_EQ(RefusalOf(kRelu + " initializer { name: 'w' data_type: 1 dims: 1 data_location: 1 }"),
-            "Initializer 'w' is in another file, but the model does not come from a file.");
+  EXPECT_EQ(
+      GraphRefusal(kRelu + " initializer { name: 'w' data_type: 1 dims: 1 data_location: 1 }"),
+      "Initializer 'w' is in another file, but the model does not come from a file.");
 }
 
 TEST(ReadModelFile, SaysThatThereIsNone) {

@@ -6,14 +6,12 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/quantities.h"
 
 namespace opmill {
 namespace {
 
 using ::testing::EndsWith;
-
-constexpr uint64_t kMebibyte = uint64_t{1} << 20;
-constexpr uint64_t kGibibyte = uint64_t{1} << 30;
 
 TEST(ByteSize, ParsesWithAndWithoutUnits) {
   const struct {

@@ -17,13 +17,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
+#include "tests/support/quantities.h"
 
 namespace opmill {
 namespace {
 
 using Reason = Connections::Reason;
-
-constexpr uint64_t kMebibyte = uint64_t{1} << 20;
 
 // The socket of a connection, as seen and controlled by the test.
 struct Line {

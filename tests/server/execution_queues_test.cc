@@ -6,6 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/server/any_execution.h"
+#include "tests/support/quantities.h"
 
 namespace opmill {
 namespace {
@@ -13,35 +14,31 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-constexpr uint64_t kMebibyte = uint64_t{1} << 20;
-
-absl::Time At(int milliseconds) { return absl::UnixEpoch() + absl::Milliseconds(milliseconds); }
-
 class ExecutionQueuesTest : public testing::Test {
  protected:
   std::shared_ptr<Execution> Enter(int at = 0, std::shared_ptr<CallerAccount> caller = nullptr,
                                    int32_t priority = 0) {
     std::shared_ptr<Execution> execution = AnyExecution(std::move(caller), priority);
-    queues_.Enter(execution, At(at));
+    queues_.Enter(execution, AtMilliseconds(at));
     return execution;
   }
   std::shared_ptr<Execution> EnterForDevice(uint64_t work_bytes) {
     std::shared_ptr<Execution> execution = Enter();
-    queues_.AwaitDevice(*execution, work_bytes, At(0));
+    queues_.AwaitDevice(*execution, work_bytes, AtMilliseconds(0));
     return execution;
   }
 
   std::shared_ptr<Execution> EnterForDevice(const std::shared_ptr<CallerAccount>& caller,
                                             uint64_t work_bytes, int at = 0, int32_t priority = 0) {
     std::shared_ptr<Execution> execution = Enter(at, caller, priority);
-    queues_.AwaitDevice(*execution, work_bytes, At(at));
+    queues_.AwaitDevice(*execution, work_bytes, AtMilliseconds(at));
     return execution;
   }
   using Stall = ExecutionQueues::Stall;
   // Those that receive no input.
   std::vector<std::shared_ptr<Execution>> Stalled(int at) {
     const auto silent = [](const Execution&, Stall why) { return why == Stall::kNoInput; };
-    return queues_.FindStalled(At(at), silent).executions;
+    return queues_.FindStalled(AtMilliseconds(at), silent).executions;
   }
   // Gives the device all that it gets; returns how many of them are of `caller`.
   size_t Send(const std::shared_ptr<CallerAccount>& caller) {
@@ -55,8 +52,8 @@ class ExecutionQueuesTest : public testing::Test {
 
   Statistics statistics_;
   CallerAccounts accounts_{TokenBucket(), statistics_};
-  const std::shared_ptr<CallerAccount> ann_ = accounts_.Find("ann", "", At(0));
-  const std::shared_ptr<CallerAccount> bob_ = accounts_.Find("bob", "", At(0));
+  const std::shared_ptr<CallerAccount> ann_ = accounts_.Find("ann", "", AtMilliseconds(0));
+  const std::shared_ptr<CallerAccount> bob_ = accounts_.Find("bob", "", AtMilliseconds(0));
   ExecutionQueues queues_;
   std::vector<std::shared_ptr<Execution>> sent_;
 };
@@ -99,23 +96,24 @@ TEST_F(ExecutionQueuesTest, GivesTheDeviceAnyOneLargeExecution) {
 
 TEST_F(ExecutionQueuesTest, SilentExecutionsStallBeforePartialUploads) {
   const auto uploading = Enter(0);
-  queues_.AwaitInput(*uploading, At(0));
+  queues_.AwaitInput(*uploading, AtMilliseconds(0));
   EXPECT_THAT(Stalled(4'999), IsEmpty());
   EXPECT_THAT(Stalled(5'000), ElementsAre(uploading));
   const auto silent = Enter(5'000);
   EXPECT_THAT(Stalled(5'099), ElementsAre(uploading));
   EXPECT_THAT(Stalled(5'100), ElementsAre(silent));
-  queues_.AwaitInput(*uploading, At(5'050));  // more input arrived
-  queues_.AwaitOperator(*silent, At(5'200));  // all input arrived
+  queues_.AwaitInput(*uploading, AtMilliseconds(5'050));  // more input arrived
+  queues_.AwaitOperator(*silent, AtMilliseconds(5'200));  // all input arrived
   EXPECT_THAT(Stalled(10'049), IsEmpty());
 }
 
 TEST_F(ExecutionQueuesTest, StalledOnesAreOfTheCallersThatMayLoseThem) {
   const auto of_ann = Enter(0, ann_);
   const auto of_bob = Enter(0, bob_);
-  const auto stalled = queues_.FindStalled(At(100), [this](const Execution& execution, Stall) {
-    return execution.request().origin.account == bob_;
-  });
+  const auto stalled =
+      queues_.FindStalled(AtMilliseconds(100), [this](const Execution& execution, Stall) {
+        return execution.request().origin.account == bob_;
+      });
   EXPECT_THAT(stalled.executions, ElementsAre(of_bob));
 }
 
@@ -124,16 +122,16 @@ TEST_F(ExecutionQueuesTest, ALongUploadMayBeTooSlowEvenIfInputArrives) {
   const auto dripping = Enter(0);
   const auto new_one = Enter(1'000);
   for (int at = 1'000; at <= 5'000; at += 1'000) {
-    queues_.AwaitInput(*dripping, At(at));
-    queues_.AwaitInput(*new_one, At(at));
+    queues_.AwaitInput(*dripping, AtMilliseconds(at));
+    queues_.AwaitInput(*new_one, AtMilliseconds(at));
   }
   EXPECT_THAT(Stalled(5'000), IsEmpty());
-  EXPECT_THAT(queues_.FindStalled(At(4'999), any).executions, IsEmpty());
-  const auto stalled = queues_.FindStalled(At(5'000), any);
+  EXPECT_THAT(queues_.FindStalled(AtMilliseconds(4'999), any).executions, IsEmpty());
+  const auto stalled = queues_.FindStalled(AtMilliseconds(5'000), any);
   EXPECT_EQ(stalled.why, Stall::kSlowInput);
   EXPECT_THAT(stalled.executions, ElementsAre(dripping));
   const auto silent = Enter(5'000);
-  EXPECT_THAT(queues_.FindStalled(At(5'100), any).executions, ElementsAre(silent))
+  EXPECT_THAT(queues_.FindStalled(AtMilliseconds(5'100), any).executions, ElementsAre(silent))
       << "before those that receive input";
 }
 
@@ -205,7 +203,7 @@ TEST_F(ExecutionQueuesTest, ForgetsWhatWasRemoved) {
   const auto execution = EnterForDevice(1);
   queues_.Remove(*execution);
   queues_.Remove(*execution);
-  queues_.AwaitDevice(*execution, 1, At(0));
+  queues_.AwaitDevice(*execution, 1, AtMilliseconds(0));
   EXPECT_EQ(queues_.NextForDevice(), nullptr);
 }
 

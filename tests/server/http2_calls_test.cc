@@ -65,7 +65,7 @@ Events ReadAll(absl::string_view bytes, size_t piece) {
   return events;
 }
 
-std::string Call(uint32_t stream, absl::string_view path) {
+std::string HeadersOf(uint32_t stream, absl::string_view path) {
   return Frame(kHeaders, kEndHeaders, stream, Field(":path", path));
 }
 
@@ -73,7 +73,7 @@ std::string Begin() { return absl::StrCat(kPreface, Frame(kSettings, 0, 0, ""));
 
 TEST(Http2Calls, ReportsCallsInPiecesOfEverySize) {
   const std::string bytes = absl::StrCat(
-      Begin(), Call(1, "/large"), Frame(kData, 0, 1, Message(kLarge)), Call(3, "/small"),
+      Begin(), HeadersOf(1, "/large"), Frame(kData, 0, 1, Message(kLarge)), HeadersOf(3, "/small"),
       Frame(kData, 0, 3, Message(kSmall)), Frame(kData, 0, 3, Message(kSmall + 1).substr(0, 4)),
       Frame(kData, 0, 3, Message(kSmall + 1).substr(4)), Frame(kRstStream, 0, 3, "code"),
       Frame(kRstStream, 0, 5, "code"));
@@ -126,8 +126,9 @@ TEST(Http2Calls, ReportsInvalidHeaderBlocks) {
 }
 
 TEST(Http2Calls, EveryStreamBeginsOneCall) {
-  const std::string bytes = absl::StrCat(Begin(), Call(3, "/x"), Call(3, "/x"), Call(1, "/x"),
-                                         Call(4, "/x"), Call(7, "/x"));
+  const std::string bytes =
+      absl::StrCat(Begin(), HeadersOf(3, "/x"), HeadersOf(3, "/x"), HeadersOf(1, "/x"),
+                   HeadersOf(4, "/x"), HeadersOf(7, "/x"));
   std::vector<uint32_t> begun;
   for (const auto& [event, stream, size] : ReadAll(bytes, 1000)) {
     if (event == Event::kCall) begun.push_back(stream);

@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/quantities.h"
 
 namespace opmill {
 namespace {
@@ -14,10 +15,7 @@ using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-constexpr uint64_t kMebibyte = uint64_t{1} << 20;
-constexpr uint64_t kGibibyte = uint64_t{1} << 30;
-
-std::string Refusal(Limits limits) {
+std::string RefusalOf(Limits limits) {
   const absl::Status status = DivideMemory(64 * kGibibyte, {}, limits).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   return std::string(status.message());
@@ -60,10 +58,10 @@ TEST(MemoryPlan, ModelsOfCallersTakeWhatTheirLimitSays) {
   Limits limits = {.max_inline_model_bytes = 3 * kGibibyte};
   EXPECT_EQ(DivideMemory(64 * kGibibyte, {}, limits)->model_bytes, 3 * kGibibyte);
   EXPECT_EQ(
-      Refusal({.memory_limit = kGibibyte, .max_inline_model_bytes = ~uint64_t{0}}),
+      RefusalOf({.memory_limit = kGibibyte, .max_inline_model_bytes = ~uint64_t{0}}),
       "--max_inline_model_bytes is 18446744073709551615 (16777216.0TiB); it must be below the "
       "--memory_limit of 1GiB.");
-  EXPECT_THAT(Refusal({.memory_limit = kGibibyte, .max_inline_model_bytes = 900 * kMebibyte}),
+  EXPECT_THAT(RefusalOf({.memory_limit = kGibibyte, .max_inline_model_bytes = 900 * kMebibyte}),
               HasSubstr("compiled operators, 900MiB for models, 192MiB for messages"));
   Limits small = {.memory_limit = 704 * kMebibyte};
   EXPECT_EQ(DivideMemory(64 * kGibibyte, {}, small)->model_bytes, 10 * kMebibyte + kMebibyte / 2);
@@ -89,42 +87,43 @@ TEST(MemoryPlan, ARepositoryHasAnEighthAndAsMuchForItsCompiledPrograms) {
 }
 
 TEST(MemoryPlan, RefusesModelsBeyondTheirLimits) {
-  EXPECT_EQ(Refusal({.memory_limit = kGibibyte, .max_total_model_bytes = 2 * kGibibyte}),
+  EXPECT_EQ(RefusalOf({.memory_limit = kGibibyte, .max_total_model_bytes = 2 * kGibibyte}),
             "--max_total_model_bytes is 2GiB; it must be below the --memory_limit of 1GiB.");
-  EXPECT_EQ(Refusal({.max_total_model_bytes = kGibibyte, .max_inline_model_bytes = 2 * kGibibyte}),
-            "--max_inline_model_bytes is 2GiB; it must be at most the --max_total_model_bytes of "
-            "1GiB.");
+  EXPECT_EQ(
+      RefusalOf({.max_total_model_bytes = kGibibyte, .max_inline_model_bytes = 2 * kGibibyte}),
+      "--max_inline_model_bytes is 2GiB; it must be at most the --max_total_model_bytes of "
+      "1GiB.");
 }
 
 TEST(MemoryPlan, ResidentTensorsTakeWhatTheirLimitSays) {
   Limits limits = {.max_resident_tensor_bytes = 3 * kGibibyte};
   EXPECT_EQ(DivideMemory(64 * kGibibyte, {}, limits)->resident_tensor_bytes, 3 * kGibibyte);
-  EXPECT_EQ(Refusal({.memory_limit = kGibibyte, .max_resident_tensor_bytes = 2 * kGibibyte}),
+  EXPECT_EQ(RefusalOf({.memory_limit = kGibibyte, .max_resident_tensor_bytes = 2 * kGibibyte}),
             "--max_resident_tensor_bytes is 2GiB; it must be below the --memory_limit of 1GiB.");
-  EXPECT_THAT(Refusal({.memory_limit = kGibibyte, .max_resident_tensor_bytes = 900 * kMebibyte}),
+  EXPECT_THAT(RefusalOf({.memory_limit = kGibibyte, .max_resident_tensor_bytes = 900 * kMebibyte}),
               HasSubstr("for models, 900MiB for tensors that stay, 192MiB for messages"));
 }
 
 TEST(MemoryPlan, RefusesALimitSmallerThanItsParts) {
   EXPECT_EQ(
-      Refusal({.memory_limit = 512 * kMebibyte}),
+      RefusalOf({.memory_limit = 512 * kMebibyte}),
       "--memory_limit is 512MiB; it must be at least 656MiB: 256MiB for the process and "
       "--max_executions (16384), 64MiB for live kernels, 16MiB for compiled operators, 192MiB for "
       "messages with a --max_message_bytes of 64MiB, and 128MiB for tensors.");
-  EXPECT_THAT(Refusal({.memory_limit = kGibibyte, .max_message_bytes = kGibibyte}),
+  EXPECT_THAT(RefusalOf({.memory_limit = kGibibyte, .max_message_bytes = kGibibyte}),
               StartsWith("--memory_limit is 1GiB; it must be at least "));
-  EXPECT_THAT(Refusal({.memory_limit = kGibibyte, .max_executions = 1u << 20}),
+  EXPECT_THAT(RefusalOf({.memory_limit = kGibibyte, .max_executions = 1u << 20}),
               HasSubstr("--max_executions (1048576)"));
 }
 
 TEST(MemoryPlan, RefusesTensorsAndScratchThatDoNotFitBesideEachOther) {
   EXPECT_THAT(
-      Refusal({.memory_limit = 2 * kGibibyte, .max_bytes_in_flight = 2 * kGibibyte}),
+      RefusalOf({.memory_limit = 2 * kGibibyte, .max_bytes_in_flight = 2 * kGibibyte}),
       StartsWith("--max_bytes_in_flight is 2GiB and --max_scratch_bytes 0; together they may be "
                  "at most "));
-  EXPECT_THAT(Refusal({.memory_limit = 2 * kGibibyte,
-                       .max_bytes_in_flight = kGibibyte,
-                       .max_scratch_bytes = kGibibyte}),
+  EXPECT_THAT(RefusalOf({.memory_limit = 2 * kGibibyte,
+                         .max_bytes_in_flight = kGibibyte,
+                         .max_scratch_bytes = kGibibyte}),
               EndsWith(" with a --memory_limit of 2GiB."));
 }
 

@@ -180,7 +180,7 @@ grpc::ByteBuffer Sliced(Random& random, absl::string_view bytes) {
   return grpc::ByteBuffer(slices.data(), slices.size());
 }
 
-std::string BytesOf(const grpc::ByteBuffer& buffer) {
+std::string TextOf(const grpc::ByteBuffer& buffer) {
   std::vector<grpc::Slice> slices;
   EXPECT_TRUE(buffer.Dump(&slices).ok());
   std::string bytes;
@@ -341,7 +341,7 @@ TYPED_TEST(PayloadTest, JoinsWhatProtobufReadsAsTheMessage) {
     TypeParam header;
     FillHeader(random, header);
     TypeParam expected = header;
-    const std::string bytes = BytesOf(Join(random, header, expected));
+    const std::string bytes = TextOf(Join(random, header, expected));
     TypeParam read;
     ASSERT_TRUE(read.ParseFromString(bytes));
     ASSERT_EQ(read.SerializeAsString(), expected.SerializeAsString()) << "message " << i;

@@ -12,7 +12,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr uint32_t kMost = 128;
+constexpr uint32_t kMostRegions = 128;
 
 class RegionTableTest : public testing::Test {
  protected:
@@ -34,7 +34,7 @@ class RegionTableTest : public testing::Test {
     return count;
   }
 
-  RegionTable table_{kMost};
+  RegionTable table_{kMostRegions};
   std::string missing_;  // a region whose segment is gone
   int examined_ = 0;     // segments
 };
@@ -42,19 +42,19 @@ class RegionTableTest : public testing::Test {
 TEST_F(RegionTableTest, OneAloneMayHaveAllAndAnotherStillGetsSome) {
   const Connection ann = std::make_shared<int>();
   const Connection bob = std::make_shared<int>();
-  EXPECT_EQ(AddAll(From("ann", ann)), kMost);
+  EXPECT_EQ(AddAll(From("ann", ann)), kMostRegions);
   EXPECT_EQ(std::string(Add(From("ann", ann), "x").message()),
             "There is no room for another region of shared memory: the limit is 128 "
             "(max_shared_memory_regions).");
-  EXPECT_EQ(AddAll(From("bob", bob)), kMost / 64) << "beyond the limit";
-  EXPECT_EQ(table_.Of("ann").size(), kMost) << "she is connected";
+  EXPECT_EQ(AddAll(From("bob", bob)), kMostRegions / 64) << "beyond the limit";
+  EXPECT_EQ(table_.Of("ann").size(), kMostRegions) << "she is connected";
 }
 
 TEST_F(RegionTableTest, OneWithMoreThanItsShareLeavesRoomForOthers) {
   const Connection ann = std::make_shared<int>();
   const Connection bob = std::make_shared<int>();
   EXPECT_EQ(Add(From("bob", bob), "x"), absl::OkStatus());
-  EXPECT_EQ(AddAll(From("ann", ann)), kMost / 8 * 7 - 1);
+  EXPECT_EQ(AddAll(From("ann", ann)), kMostRegions / 8 * 7 - 1);
   EXPECT_THAT(std::string(Add(From("ann", ann), "x").message()),
               HasSubstr("and the last 16 are for other callers."));
   EXPECT_EQ(Add(From("bob", bob), "y"), absl::OkStatus());
@@ -63,19 +63,19 @@ TEST_F(RegionTableTest, OneWithMoreThanItsShareLeavesRoomForOthers) {
 TEST_F(RegionTableTest, OneThatIsGoneLosesItsRegionsWhenOthersNeedRoom) {
   Connection ann = std::make_shared<int>();
   const Connection bob = std::make_shared<int>();
-  EXPECT_EQ(AddAll(From("ann", ann)), kMost);
+  EXPECT_EQ(AddAll(From("ann", ann)), kMostRegions);
   ann.reset();
-  EXPECT_EQ(table_.Of("ann").size(), kMost) << "nothing needs the room";
-  for (uint32_t i = 0; i < kMost / 2; ++i) {
+  EXPECT_EQ(table_.Of("ann").size(), kMostRegions) << "nothing needs the room";
+  for (uint32_t i = 0; i < kMostRegions / 2; ++i) {
     EXPECT_EQ(Add(From("bob", bob), absl::StrCat("b", i)), absl::OkStatus());
   }
-  EXPECT_LE(table_.Of("ann").size(), kMost / 2);
+  EXPECT_LE(table_.Of("ann").size(), kMostRegions / 2);
 }
 
 TEST_F(RegionTableTest, ACallersOwnConnectionsCountOneByOne) {
   Connection first = std::make_shared<int>();
   const Connection second = std::make_shared<int>();
-  EXPECT_EQ(AddAll(From("", first)), kMost);
+  EXPECT_EQ(AddAll(From("", first)), kMostRegions);
   EXPECT_EQ(table_.Use(From("", second), "r7").status(), absl::OkStatus());
   first.reset();
   EXPECT_EQ(Add(From("", second), "x"), absl::OkStatus());
@@ -83,20 +83,20 @@ TEST_F(RegionTableTest, ACallersOwnConnectionsCountOneByOne) {
 }
 
 TEST_F(RegionTableTest, KeepsRegionsOfConnectionsThatItDoesNotKnow) {
-  EXPECT_EQ(AddAll({}), kMost);
+  EXPECT_EQ(AddAll({}), kMostRegions);
   EXPECT_FALSE(Add({}, "x").ok());
-  EXPECT_EQ(table_.Of("").size(), kMost);
+  EXPECT_EQ(table_.Of("").size(), kMostRegions);
 }
 
 TEST_F(RegionTableTest, LooksAtAFewSegmentsForEachRefusal) {
-  EXPECT_EQ(AddAll({}), kMost);
+  EXPECT_EQ(AddAll({}), kMostRegions);
   examined_ = 0;
   EXPECT_FALSE(Add({}, "x").ok());
   EXPECT_LE(examined_, 16);
   missing_ = "r99";
   int tries = 1;
   while (!Add({}, "x").ok()) ++tries;
-  EXPECT_LE(tries, static_cast<int>(kMost / 16)) << "and at all of them in turn";
+  EXPECT_LE(tries, static_cast<int>(kMostRegions / 16)) << "and at all of them in turn";
   EXPECT_FALSE(table_.Use({}, "r99").ok());
 }
 
@@ -105,9 +105,9 @@ TEST_F(RegionTableTest, ForgetsCallersWithoutRegions) {
   EXPECT_TRUE(table_.Remove("bob", "x"));
   EXPECT_FALSE(table_.Remove("bob", "x"));
   const Connection ann = std::make_shared<int>();
-  EXPECT_EQ(AddAll(From("ann", ann)), kMost);
+  EXPECT_EQ(AddAll(From("ann", ann)), kMostRegions);
   table_.RemoveAll("ann");
-  EXPECT_EQ(AddAll(From("ann", ann)), kMost);
+  EXPECT_EQ(AddAll(From("ann", ann)), kMostRegions);
 }
 
 }  // namespace

@@ -30,8 +30,8 @@ Message FromText(const std::string& text) {
   return message;
 }
 
-absl::StatusOr<OperatorDesc> Decode(const std::string& text,
-                                    std::optional<v1::FeatureLevel> level = std::nullopt) {
+absl::StatusOr<OperatorDesc> DecodeText(const std::string& text,
+                                        std::optional<v1::FeatureLevel> level = std::nullopt) {
   return DecodeOperator(FromText<v1::OperatorDesc>(text), level);
 }
 
@@ -61,8 +61,8 @@ TEST(DecodeOperator, ChecksAnOperatorAgainAtAnotherLevel) {
   const std::string text =
       std::string("arg_min {") + kInput + "axes: 0 axis_direction: AXIS_DIRECTION_INCREASING }";
   for (int round = 0; round < 2; ++round) {
-    EXPECT_TRUE(Decode(text).ok());
-    EXPECT_EQ(FieldOf(Decode(text, v1::FEATURE_LEVEL_1_0).status()), "feature_level");
+    EXPECT_TRUE(DecodeText(text).ok());
+    EXPECT_EQ(FieldOf(DecodeText(text, v1::FEATURE_LEVEL_1_0).status()), "feature_level");
   }
 }
 
@@ -73,7 +73,7 @@ TEST(DecodeOperator, ReadsEveryOperatorAndCompletesItsOutputs) {
       "{ data_type: DATA_TYPE_INT64 sizes: [2, 1, 4] strides: [8, 8, 2] }";
   const std::string in = kInput;
 
-  auto desc = Decode("arg_min { " + in + "axes: 1 axis_direction: AXIS_DIRECTION_INCREASING }");
+  auto desc = DecodeText("arg_min { " + in + "axes: 1 axis_direction: AXIS_DIRECTION_INCREASING }");
   ASSERT_TRUE(desc.ok()) << desc.status();
   EXPECT_EQ(*desc,
             OperatorDesc(ArgReduceDesc{.extreme = Extreme::kMin,
@@ -82,8 +82,9 @@ TEST(DecodeOperator, ReadsEveryOperatorAndCompletesItsOutputs) {
                                        .axes = {1},
                                        .axis_direction = AxisDirection::kIncreasing}));
 
-  desc = Decode("arg_max { " + in + "axes: 1 axis_direction: AXIS_DIRECTION_DECREASING output " +
-                strided_text + "}");
+  desc =
+      DecodeText("arg_max { " + in + "axes: 1 axis_direction: AXIS_DIRECTION_DECREASING output " +
+                 strided_text + "}");
   ASSERT_TRUE(desc.ok()) << desc.status();
   EXPECT_EQ(*desc, OperatorDesc(ArgReduceDesc{.extreme = Extreme::kMax,
                                               .input = input,
@@ -91,9 +92,9 @@ TEST(DecodeOperator, ReadsEveryOperatorAndCompletesItsOutputs) {
                                               .axes = {1},
                                               .axis_direction = AxisDirection::kDecreasing}));
 
-  desc = Decode("top_k { " + in +
-                "axis: 2 k: 3 axis_direction: AXIS_DIRECTION_DECREASING output_indices { "
-                "data_type: DATA_TYPE_UINT64 sizes: [2, 3, 3] } }");
+  desc = DecodeText("top_k { " + in +
+                    "axis: 2 k: 3 axis_direction: AXIS_DIRECTION_DECREASING output_indices { "
+                    "data_type: DATA_TYPE_UINT64 sizes: [2, 3, 3] } }");
   ASSERT_TRUE(desc.ok()) << desc.status();
   EXPECT_EQ(*desc,
             OperatorDesc(TopKDesc{.input = input,
@@ -103,7 +104,7 @@ TEST(DecodeOperator, ReadsEveryOperatorAndCompletesItsOutputs) {
                                   .k = 3,
                                   .axis_direction = AxisDirection::kDecreasing}));
 
-  desc = Decode("hardmax { " + in + "axes: [0, 2] }");
+  desc = DecodeText("hardmax { " + in + "axes: [0, 2] }");
   ASSERT_TRUE(desc.ok()) << desc.status();
   EXPECT_EQ(*desc, OperatorDesc(HardmaxDesc{.input = input, .output = input, .axes = {0, 2}}));
 }
@@ -130,13 +131,13 @@ TEST(DecodeOperator, FindsEveryNameOfASchemaInItsMessage) {
 TEST(DecodeOperator, ReadsTheNamedForm) {
   const std::string inputs = "inputs { data_type: DATA_TYPE_INT8 sizes: [2, 3] } ";
   absl::StatusOr<OperatorDesc> desc =
-      Decode("named { name: 'clip' " + inputs +
-             "attributes { key: 'min' value { signed_number: -3 } } "
-             "attributes { key: 'max' value { unsigned_number: 7 } } }");
+      DecodeText("named { name: 'clip' " + inputs +
+                 "attributes { key: 'min' value { signed_number: -3 } } "
+                 "attributes { key: 'max' value { unsigned_number: 7 } } }");
   ASSERT_TRUE(desc.ok()) << desc.status();
   EXPECT_EQ(ToString(*desc), "clip(input=INT8[2,3], output=INT8[2,3], min=-3, max=7)");
-  desc = Decode("named { name: 'cast' " + inputs +
-                "outputs { data_type: DATA_TYPE_FLOAT16 sizes: [2, 3] } }");
+  desc = DecodeText("named { name: 'cast' " + inputs +
+                    "outputs { data_type: DATA_TYPE_FLOAT16 sizes: [2, 3] } }");
   ASSERT_TRUE(desc.ok()) << desc.status();
   EXPECT_EQ(desc->outputs[0]->data_type, DataType::kFloat16);
 }
@@ -170,7 +171,7 @@ TEST(DecodeOperator, RefusesMistakesInTheNamedForm) {
        "output is not given; its type is the type to cast to."},
   };
   for (const auto& [text, field, sentence] : kRefusals) {
-    const absl::Status status = Decode("named { " + text + "}").status();
+    const absl::Status status = DecodeText("named { " + text + "}").status();
     EXPECT_EQ(status.message(), sentence);
     EXPECT_EQ(FieldOf(status).value_or("no field"), "operator.named." + field);
   }
@@ -181,7 +182,7 @@ TEST(DecodeOperator, ReadsEveryReduceFunctionByItsName) {
     const ReduceFunction function = static_cast<ReduceFunction>(i);
     const std::string wire_name = "REDUCE_FUNCTION_" + std::string(ToString(function));
     const auto desc =
-        Decode("reduce { " + std::string(kInput) + "axes: 1 function: " + wire_name + "}");
+        DecodeText("reduce { " + std::string(kInput) + "axes: 1 function: " + wire_name + "}");
     ASSERT_TRUE(desc.ok()) << desc.status();
     EXPECT_EQ(ReduceDesc::From(*desc).function, function);
   }
@@ -213,7 +214,7 @@ TEST(EncodeTensor, WritesWhatTheDecoderReads) {
   }
 }
 
-struct Refusal {
+struct RefusedRequest {
   std::string name;
   std::string desc;
   std::string field;
@@ -222,16 +223,16 @@ struct Refusal {
   absl::StatusCode code = absl::StatusCode::kInvalidArgument;
 };
 
-void PrintTo(const Refusal& refusal, std::ostream* out) { *out << refusal.desc; }
+void PrintTo(const RefusedRequest& refusal, std::ostream* out) { *out << refusal.desc; }
 
-class DecodeRefusals : public ::testing::TestWithParam<Refusal> {};
+class DecodeRefusals : public ::testing::TestWithParam<RefusedRequest> {};
 
 TEST_P(DecodeRefusals, NameTheFieldAndSayWhy) {
-  const Refusal& refusal = GetParam();
+  const RefusedRequest& refusal = GetParam();
   const auto level = refusal.level == 0
                          ? std::nullopt
                          : std::optional(static_cast<v1::FeatureLevel>(refusal.level));
-  const absl::Status status = Decode(refusal.desc, level).status();
+  const absl::Status status = DecodeText(refusal.desc, level).status();
   EXPECT_EQ(status.code(), refusal.code);
   EXPECT_EQ(FieldOf(status).value_or("no field"), refusal.field);
   EXPECT_EQ(std::string(status.message()), refusal.sentence);
@@ -246,7 +247,7 @@ constexpr char kUp[] = "axis_direction: AXIS_DIRECTION_INCREASING ";
 
 INSTANTIATE_TEST_SUITE_P(
     , DecodeRefusals,
-    ::testing::ValuesIn(std::vector<Refusal>{
+    ::testing::ValuesIn(std::vector<RefusedRequest>{
         {"NoOperator", "", "operator.desc",
          "operator names none of the operators of this server: arg_min, arg_max, reduce, top_k, "
          "hardmax, element_wise_add, "
@@ -310,11 +311,11 @@ INSTANTIATE_TEST_SUITE_P(
          "At feature level 1.0 argmin does not exist; feature level 3.0 allows this request.",
          v1::FEATURE_LEVEL_1_0, absl::StatusCode::kFailedPrecondition},
     }),
-    [](const ::testing::TestParamInfo<Refusal>& row) { return row.param.name; });
+    [](const ::testing::TestParamInfo<RefusedRequest>& row) { return row.param.name; });
 
 TEST(DecodeOperator, RefusesAFeatureLevelThatIsGivenAsUnspecified) {
   const absl::Status status =
-      Decode("hardmax { " + In() + "axes: 0 }", v1::FEATURE_LEVEL_UNSPECIFIED).status();
+      DecodeText("hardmax { " + In() + "axes: 0 }", v1::FEATURE_LEVEL_UNSPECIFIED).status();
   EXPECT_EQ(FieldOf(status), "feature_level");
   EXPECT_THAT(std::string(status.message()), HasSubstr("feature_level (0) is none of 1.0 (4096)"));
 }

@@ -53,9 +53,9 @@ class OwnSegment {
 
 SharedMemoryCaller Named(const std::string& name) { return {.name = name, .identity = name}; }
 
-std::string Field(const absl::Status& status) { return FieldOf(status).value_or(""); }
+std::string FieldOfError(const absl::Status& status) { return FieldOf(status).value_or(""); }
 
-std::vector<std::byte> Bytes(std::initializer_list<int> values) {
+std::vector<std::byte> ByteList(std::initializer_list<int> values) {
   std::vector<std::byte> bytes;
   for (const int value : values) bytes.push_back(static_cast<std::byte>(value));
   return bytes;
@@ -73,10 +73,10 @@ TEST_F(SharedMemoryTest, ReadsAndWritesARangeOfASegment) {
   EXPECT_EQ(range->size(), 8u);
   std::vector<std::byte> read(3);
   EXPECT_EQ(range->Read(5, absl::MakeSpan(read)), absl::OkStatus());
-  EXPECT_EQ(read, Bytes({105, 106, 107}));
-  EXPECT_EQ(range->Write(6, Bytes({7, 8})), absl::OkStatus());
+  EXPECT_EQ(read, ByteList({105, 106, 107}));
+  EXPECT_EQ(range->Write(6, ByteList({7, 8})), absl::OkStatus());
   EXPECT_EQ(range->Read(5, absl::MakeSpan(read)), absl::OkStatus());
-  EXPECT_EQ(read, Bytes({105, 7, 8}));
+  EXPECT_EQ(read, ByteList({105, 7, 8}));
   EXPECT_EQ(memory_.Open({}, segment.key().substr(1), 0, 1000).status(), absl::OkStatus());
 }
 
@@ -88,7 +88,7 @@ TEST_F(SharedMemoryTest, RefusesNamesThatAreNoSegments) {
         std::string("//opmill"), std::string("\x1b[31m/")}) {
     const absl::Status status = memory_.Open({}, key, 0, 1).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << key;
-    EXPECT_EQ(Field(status), "key") << key;
+    EXPECT_EQ(FieldOfError(status), "key") << key;
     EXPECT_THAT(status.message(), HasSubstr("is not the name of a shared memory segment")) << key;
     EXPECT_LT(status.message().size(), 2000u);
     EXPECT_EQ(status.message().find('\x1b'), std::string::npos);
@@ -101,10 +101,10 @@ TEST_F(SharedMemoryTest, RefusesWhatIsNoMemory) {
   const std::string name = absl::StrCat("opmill-pipe-", getpid());
   const std::string path = absl::StrCat("/dev/shm/", name);
   ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
-  EXPECT_EQ(Field(memory_.Open({}, name, 0, 1).status()), "key");
+  EXPECT_EQ(FieldOfError(memory_.Open({}, name, 0, 1).status()), "key");
   unlink(path.c_str());
   ASSERT_EQ(symlink("/etc/passwd", path.c_str()), 0);
-  EXPECT_EQ(Field(memory_.Open({}, name, 0, 1).status()), "key");
+  EXPECT_EQ(FieldOfError(memory_.Open({}, name, 0, 1).status()), "key");
   unlink(path.c_str());
 }
 
@@ -116,15 +116,15 @@ TEST_F(SharedMemoryTest, UsesSegmentsOfTheServersAndTheCallersUserOnly) {
   ASSERT_EQ(before.status(), absl::OkStatus());
   segment.GiveTo(kStranger);
   const absl::Status refused = memory_.Open({}, segment.key(), 0, 1000).status();
-  EXPECT_EQ(Field(refused), "key");
+  EXPECT_EQ(FieldOfError(refused), "key");
   EXPECT_THAT(refused.message(),
               HasSubstr("it belongs to user 12345, the server runs as user 0, and only "
                         "--shared_memory=on allows other users."));
   EXPECT_THAT(memory_.Open({.user = 7}, segment.key(), 0, 1000).status().message(),
               HasSubstr("the server runs as user 0 and the caller as user 7, and only"));
   std::vector<std::byte> byte(1);
-  EXPECT_EQ(Field(before->Read(0, absl::MakeSpan(byte))), "key") << "each copy looks again";
-  EXPECT_EQ(Field(before->Write(0, byte)), "key");
+  EXPECT_EQ(FieldOfError(before->Read(0, absl::MakeSpan(byte))), "key") << "each copy looks again";
+  EXPECT_EQ(FieldOfError(before->Write(0, byte)), "key");
   const absl::StatusOr<SharedRange> own = memory_.Open({.user = kStranger}, segment.key(), 0, 1000);
   ASSERT_EQ(own.status(), absl::OkStatus());
   EXPECT_EQ(own->Read(0, absl::MakeSpan(byte)), absl::OkStatus());
@@ -135,7 +135,7 @@ TEST_F(SharedMemoryTest, UsesSegmentsOfTheServersAndTheCallersUserOnly) {
 TEST_F(SharedMemoryTest, RefusesRangesOutsideTheSegment) {
   const OwnSegment segment(1000);
   const auto field = [&](uint64_t offset, uint64_t byte_size) {
-    return Field(memory_.Open({}, segment.key(), offset, byte_size).status());
+    return FieldOfError(memory_.Open({}, segment.key(), offset, byte_size).status());
   };
   EXPECT_EQ(field(0, 1000), "");
   EXPECT_EQ(field(999, 1), "");
@@ -156,12 +156,12 @@ TEST_F(SharedMemoryTest, ReportsASegmentThatShrinks) {
   segment.Resize(70'000);
   std::vector<std::byte> bytes(100'000);
   const absl::Status read = range->Read(0, absl::MakeSpan(bytes));
-  EXPECT_EQ(Field(read), "key");
+  EXPECT_EQ(FieldOfError(read), "key");
   EXPECT_THAT(read.message(), HasSubstr("cannot be read: it ends at byte 70000."));
-  EXPECT_EQ(Field(range->Write(0, bytes)), "key");
+  EXPECT_EQ(FieldOfError(range->Write(0, bytes)), "key");
   EXPECT_EQ(segment.bytes(), 70'000u) << "the server must not enlarge it";
   segment.Resize(0);
-  EXPECT_EQ(Field(range->Read(0, absl::MakeSpan(bytes))), "key");
+  EXPECT_EQ(FieldOfError(range->Read(0, absl::MakeSpan(bytes))), "key");
 }
 
 TEST_F(SharedMemoryTest, SurvivesASegmentThatShrinksAndGrowsAllTheTime) {
@@ -179,8 +179,8 @@ TEST_F(SharedMemoryTest, SurvivesASegmentThatShrinksAndGrowsAllTheTime) {
     if (!range.ok()) continue;
     const absl::Status read = range->Read(0, absl::MakeSpan(bytes));
     const absl::Status written = range->Write(0, bytes);
-    EXPECT_TRUE(read.ok() || Field(read) == "key") << read;
-    EXPECT_TRUE(written.ok() || Field(written) == "key") << written;
+    EXPECT_TRUE(read.ok() || FieldOfError(read) == "key") << read;
+    EXPECT_TRUE(written.ok() || FieldOfError(written) == "key") << written;
   }
   done = true;
   owner.join();
@@ -192,9 +192,9 @@ TEST_F(SharedMemoryTest, ReportsASegmentThatVanishes) {
   ASSERT_EQ(range.status(), absl::OkStatus());
   segment.Remove();
   std::vector<std::byte> byte(1);
-  EXPECT_EQ(Field(range->Read(0, absl::MakeSpan(byte))), "key");
-  EXPECT_EQ(Field(range->Write(0, byte)), "key");
-  EXPECT_EQ(Field(memory_.Open({}, segment.key(), 10, 1).status()), "key");
+  EXPECT_EQ(FieldOfError(range->Read(0, absl::MakeSpan(byte))), "key");
+  EXPECT_EQ(FieldOfError(range->Write(0, byte)), "key");
+  EXPECT_EQ(FieldOfError(memory_.Open({}, segment.key(), 10, 1).status()), "key");
 }
 
 TEST_F(SharedMemoryTest, KnowsWhichRangesOverlap) {
@@ -220,14 +220,15 @@ TEST_F(SharedMemoryTest, RegistersRegionsByName) {
   EXPECT_EQ(regions[1].byte_size, 500u);
   std::vector<std::byte> read(1);
   EXPECT_EQ(memory_.OpenRegion({}, "half", 2, 1)->Read(0, absl::MakeSpan(read)), absl::OkStatus());
-  EXPECT_EQ(read, Bytes({0}));  // byte 502
-  EXPECT_EQ(Field(memory_.OpenRegion({}, "half", 1, 500).status()), "byte_size");
-  EXPECT_EQ(Field(memory_.OpenRegion({}, "half", 500, 1).status()), "offset");
-  EXPECT_EQ(Field(memory_.OpenRegion({}, "third", 0, 1).status()), "name");
-  EXPECT_EQ(Field(memory_.Register({}, {"half", segment.key(), 0, 1})), "name");
-  EXPECT_EQ(Field(memory_.Register({}, {"", segment.key(), 0, 1})), "name");
-  EXPECT_EQ(Field(memory_.Register({}, {std::string(256, 'n'), segment.key(), 0, 1})), "name");
-  EXPECT_EQ(Field(memory_.Register({}, {"x", segment.key(), 0, 1001})), "byte_size");
+  EXPECT_EQ(read, ByteList({0}));  // byte 502
+  EXPECT_EQ(FieldOfError(memory_.OpenRegion({}, "half", 1, 500).status()), "byte_size");
+  EXPECT_EQ(FieldOfError(memory_.OpenRegion({}, "half", 500, 1).status()), "offset");
+  EXPECT_EQ(FieldOfError(memory_.OpenRegion({}, "third", 0, 1).status()), "name");
+  EXPECT_EQ(FieldOfError(memory_.Register({}, {"half", segment.key(), 0, 1})), "name");
+  EXPECT_EQ(FieldOfError(memory_.Register({}, {"", segment.key(), 0, 1})), "name");
+  EXPECT_EQ(FieldOfError(memory_.Register({}, {std::string(256, 'n'), segment.key(), 0, 1})),
+            "name");
+  EXPECT_EQ(FieldOfError(memory_.Register({}, {"x", segment.key(), 0, 1001})), "byte_size");
   EXPECT_TRUE(memory_.Unregister("", "half"));
   EXPECT_FALSE(memory_.Unregister("", "half"));
   memory_.UnregisterAll("");
@@ -239,7 +240,7 @@ TEST_F(SharedMemoryTest, KeepsCallersApart) {
   EXPECT_EQ(memory_.Register(Named("alice"), {"x", segment.key(), 0, 10}), absl::OkStatus());
   EXPECT_EQ(memory_.Register(Named("bob"), {"x", segment.key(), 100, 20}), absl::OkStatus());
   EXPECT_EQ(memory_.OpenRegion(Named("bob"), "x", 0, 20)->size(), 20u);
-  EXPECT_EQ(Field(memory_.OpenRegion(Named("alice"), "x", 0, 20).status()), "byte_size");
+  EXPECT_EQ(FieldOfError(memory_.OpenRegion(Named("alice"), "x", 0, 20).status()), "byte_size");
   EXPECT_FALSE(memory_.Unregister("carol", "x"));
   memory_.UnregisterAll("alice");
   EXPECT_EQ(memory_.Regions("bob").size(), 1u);
@@ -268,8 +269,8 @@ TEST(SharedMemory, RefusesEverythingWhenNotAllowed) {
   SharedMemory memory(SharedMemory::Users::kNone, /*max_regions=*/4);
   EXPECT_THAT(memory.Open({}, segment.key(), 0, 1).status().message(),
               HasSubstr("--shared_memory"));
-  EXPECT_EQ(Field(memory.Register({}, {"x", segment.key(), 0, 1})), "key");
-  EXPECT_EQ(Field(memory.OpenRegion({}, "x", 0, 1).status()), "key");
+  EXPECT_EQ(FieldOfError(memory.Register({}, {"x", segment.key(), 0, 1})), "key");
+  EXPECT_EQ(FieldOfError(memory.OpenRegion({}, "x", 0, 1).status()), "key");
 }
 
 TEST(AllowsSharedMemory, FollowsTheAddressesUnlessToldOtherwise) {

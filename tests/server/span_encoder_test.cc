@@ -13,7 +13,7 @@ namespace {
 
 namespace otlp = ::opentelemetry::proto::collector::trace::v1;
 
-absl::Time At(int64_t nanoseconds) { return absl::FromUnixNanos(nanoseconds); }
+absl::Time AtNanoseconds(int64_t nanoseconds) { return absl::FromUnixNanos(nanoseconds); }
 
 otlp::ExportTraceServiceRequest Read(grpc::ByteBuffer encoded) {
   otlp::ExportTraceServiceRequest request;
@@ -34,20 +34,21 @@ std::string Attribute(const otlp::Span& span, const std::string& key) {
   return "?";
 }
 
-TracedCall Call() {
+TracedCall SampledCall() {
   TracedCall call;
   call.context = {0x0102030405060708, 0x090a0b0c0d0e0f10, 0x1112131415161718, true};
   call.rpc = "Execute";
   call.peer = "ipv4:10.0.0.7:1234";
-  call.begin = At(1000);
-  call.end = At(5000);
-  call.stages = {{"upload", At(1000), At(3000)}, {"run", At(3000), At(5000)}};
+  call.begin = AtNanoseconds(1000);
+  call.end = AtNanoseconds(5000);
+  call.stages = {{"upload", AtNanoseconds(1000), AtNanoseconds(3000)},
+                 {"run", AtNanoseconds(3000), AtNanoseconds(5000)}};
   return call;
 }
 
 TEST(SpanEncoder, WritesWhatProtobufReads) {
   SpanEncoder encoder("adapter");
-  TracedCall call = Call();
+  TracedCall call = SampledCall();
   call.parent = 0x2122232425262728;
   call.caller = "alice";
   call.execution = {.description = std::make_shared<const std::string>("argmin(...)"),
@@ -94,14 +95,14 @@ TEST(SpanEncoder, WritesWhatProtobufReads) {
 
 TEST(SpanEncoder, TakesEachSpanOnce) {
   SpanEncoder encoder("adapter");
-  for (int i = 0; i < 500; ++i) encoder.Add(Call(), absl::ZeroDuration());
+  for (int i = 0; i < 500; ++i) encoder.Add(SampledCall(), absl::ZeroDuration());
   EXPECT_EQ(Read(encoder.Take()).resource_spans(0).scope_spans(0).spans_size(), 1500);
   EXPECT_EQ(Read(encoder.Take()).resource_spans(0).scope_spans(0).spans_size(), 0);
 }
 
 TEST(SpanEncoder, SaysWhoseFailureItIs) {
   SpanEncoder encoder("adapter");
-  TracedCall call = Call();
+  TracedCall call = SampledCall();
   call.status = absl::InvalidArgumentError("wrong");
   encoder.Add(call, absl::ZeroDuration());
   call.status = absl::UnavailableError(std::string(64, 'a'));  // as the SHA-256 of a model
@@ -117,7 +118,7 @@ TEST(SpanEncoder, SaysWhoseFailureItIs) {
 
 TEST(SpanEncoder, TextsAreUtf8AndShort) {
   SpanEncoder encoder("\xff");
-  TracedCall call = Call();
+  TracedCall call = SampledCall();
   call.peer = "unix:\xfe";
   call.caller = "\xc3(";
   call.status = absl::InternalError("bad \x80 " + std::string(1000, 'x'));

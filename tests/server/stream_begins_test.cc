@@ -10,6 +10,7 @@
 #include "server/api/stream_state.h"
 #include "server/status/retry_delay.h"
 #include "tests/server/stream_state_fixture.h"
+#include "tests/support/quantities.h"
 
 namespace opmill {
 namespace {
@@ -18,14 +19,6 @@ using ::testing::IsEmpty;
 using Room = StreamState::Room;
 using Work = StreamState::Work;
 using Written = StreamState::Written;
-
-constexpr bool kInputMayFollow = true;
-constexpr bool kNoInputFollows = false;
-constexpr char kDrained[] = "finish: The server is draining, and the stream has nothing under way.";
-
-absl::Time At(int milliseconds) { return absl::UnixEpoch() + absl::Milliseconds(milliseconds); }
-
-absl::Status Error(absl::string_view why) { return absl::InternalError(why); }
 
 TEST_F(StreamStateTest, HasNoRoomForMoreExecutionsThanItsLimit) {
   for (uint64_t id = 1; id <= 2; ++id) Begin(id);
@@ -42,18 +35,18 @@ TEST_F(StreamStateTest, HasNoRoomForMoreExecutionsThanItsLimit) {
 TEST_F(StreamStateTest, TriesABeginThatWaitsWhenSomethingEndsOrTheTimeHasCome) {
   const auto execution = Begin(1);
   Receive();
-  ASSERT_TRUE(state_.MayWait(true, At(0)));
+  ASSERT_TRUE(state_.MayWait(true, AtMilliseconds(0)));
   EXPECT_TRUE(state_.MessageWaits());
   state_.ReadDone(true);
   EXPECT_EQ(Next(), "");  // what is behind it waits too
   state_.RetryLater();
   EXPECT_EQ(Next(), "try the begin");
-  ASSERT_TRUE(state_.MayWait(true, At(20)));
+  ASSERT_TRUE(state_.MayWait(true, AtMilliseconds(20)));
   EXPECT_TRUE(state_.MessageWaits());
   Ready(1, execution);
   EXPECT_EQ(Next(), "write the last of 1");
   EXPECT_EQ(NextAfterWrite(), "try the begin");
-  ASSERT_TRUE(state_.MayWait(false, At(30)));
+  ASSERT_TRUE(state_.MayWait(false, AtMilliseconds(30)));
   EXPECT_FALSE(state_.MessageWaits()) << "one timer at a time";
   state_.RetryLater();
   EXPECT_EQ(Next(), "try the begin");
@@ -66,7 +59,7 @@ TEST_F(StreamStateTest, TriesABeginAgainAtOnceIfSomethingEndedMeanwhile) {
   const auto execution = Begin(1);
   Receive();
   state_.Ended(1, *execution, Error("ended"), kNoInputFollows);
-  ASSERT_TRUE(state_.MayWait(false, At(0)));
+  ASSERT_TRUE(state_.MayWait(false, AtMilliseconds(0)));
   state_.MessageWaits();
   EXPECT_EQ(Next(), "write an error of 1: ended, try the begin");
 }
@@ -74,7 +67,7 @@ TEST_F(StreamStateTest, TriesABeginAgainAtOnceIfSomethingEndedMeanwhile) {
 TEST_F(StreamStateTest, LetsABeginWaitWhileOthersProgressAndForItsPatienceAfterThat) {
   Receive();
   const auto wait = [this](bool progresses, int at) {
-    if (!state_.MayWait(progresses, At(at))) return false;
+    if (!state_.MayWait(progresses, AtMilliseconds(at))) return false;
     state_.MessageWaits();
     state_.RetryLater();
     EXPECT_EQ(Next(), "try the begin");
@@ -174,7 +167,7 @@ TEST_F(StreamStateTest, WaitsForTheEndOfWhatEndedWhileItBegan) {
     EXPECT_TRUE(state.Begun(1, execution, true));
     EXPECT_TRUE(state.IsAbandoned(1));
     state.ReadDone(false);
-    state.MessageHandled(At(0));
+    state.MessageHandled(AtMilliseconds(0));
     StreamState::Actions actions = state.Advance(true);
     EXPECT_EQ(actions.work, Work::kHalfClose);
     state.HalfCloseHandled();
@@ -185,7 +178,7 @@ TEST_F(StreamStateTest, WaitsForTheEndOfWhatEndedWhileItBegan) {
     }
     ASSERT_TRUE(actions.write.has_value());
     EXPECT_EQ(actions.write->error, Error("late"));
-    state.WriteStarted(*std::move(actions.write), Written::kError, At(0));
+    state.WriteStarted(*std::move(actions.write), Written::kError, AtMilliseconds(0));
     state.WriteDone();
     EXPECT_EQ(state.Advance(true).finish, absl::OkStatus());
   }

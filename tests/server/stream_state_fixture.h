@@ -9,8 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 #include "gtest/gtest.h"
 #include "server/api/stream_state.h"
 #include "tests/server/any_execution.h"
@@ -19,6 +21,13 @@ namespace opmill {
 
 class StreamStateTest : public testing::Test {
  protected:
+  static constexpr bool kInputMayFollow = true;
+  static constexpr bool kNoInputFollows = false;
+  static constexpr char kDrained[] =
+      "finish: The server is draining, and the stream has nothing under way.";
+
+  static absl::Status Error(absl::string_view why) { return absl::InternalError(why); }
+
   // "write 7", "write the last of 7", "write an error of 7: why"; "finish: status"; "handle a
   // message", "try the begin", "end the inputs"; "read". Empty for nothing.
   std::string Next(bool reads_ahead = true) {

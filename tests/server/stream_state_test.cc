@@ -8,6 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/server/stream_state_fixture.h"
+#include "tests/support/quantities.h"
 
 namespace opmill {
 namespace {
@@ -16,14 +17,6 @@ using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 using Room = StreamState::Room;
 using Stall = StreamState::Stall;
-
-constexpr bool kInputMayFollow = true;
-constexpr bool kNoInputFollows = false;
-constexpr char kDrained[] = "finish: The server is draining, and the stream has nothing under way.";
-
-absl::Time At(int milliseconds) { return absl::UnixEpoch() + absl::Milliseconds(milliseconds); }
-
-absl::Status Error(absl::string_view why) { return absl::InternalError(why); }
 
 TEST_F(StreamStateTest, ReadsOneMessageAndHandlesOneAtATime) {
   EXPECT_EQ(Next(), "read");
@@ -160,11 +153,11 @@ TEST_F(StreamStateTest, FailsAfterTheMessageThatIsBeingHandled) {
 
 TEST_F(StreamStateTest, FailsWhileABeginWaits) {
   Receive();
-  EXPECT_TRUE(state_.MayWait(false, At(0)));
+  EXPECT_TRUE(state_.MayWait(false, AtMilliseconds(0)));
   EXPECT_TRUE(state_.MessageWaits());
   Fail(Error("gone"));
   EXPECT_EQ(Next(), "finish: gone");
-  EXPECT_FALSE(state_.MayWait(true, At(0)));
+  EXPECT_FALSE(state_.MayWait(true, AtMilliseconds(0)));
   state_.RetryLater();
   EXPECT_EQ(Next(), "");
 }
@@ -175,7 +168,7 @@ TEST_F(StreamStateTest, ABeginWaitsForItsProgram) {
     if (comes_first) state_.ProgramMade();
     state_.MessageWaitsForProgram();
     if (!comes_first) {
-      EXPECT_EQ(state_.StalledFor(absl::Seconds(1), At(5000)), Stall::kNone);
+      EXPECT_EQ(state_.StalledFor(absl::Seconds(1), AtMilliseconds(5000)), Stall::kNone);
       state_.RetryLater();  // only the program matters
       EXPECT_EQ(Next(), "");
       state_.ProgramMade();
@@ -236,14 +229,14 @@ TEST_F(StreamStateTest, AsksForNoMessageWhileTooManyErrorsWait) {
 
 TEST_F(StreamStateTest, ReportsACallerWhoDoesNotRead) {
   const auto execution = Begin(1);
-  EXPECT_EQ(state_.StalledFor(absl::Seconds(1), At(5000)), Stall::kInput);
-  now_ = At(5000);
+  EXPECT_EQ(state_.StalledFor(absl::Seconds(1), AtMilliseconds(5000)), Stall::kInput);
+  now_ = AtMilliseconds(5000);
   Ready(1, execution);
   EXPECT_EQ(Next(), "write the last of 1");
-  EXPECT_EQ(state_.StalledFor(absl::Seconds(1), At(5999)), Stall::kInput);
-  EXPECT_EQ(state_.StalledFor(absl::Seconds(1), At(6000)), Stall::kReader);
+  EXPECT_EQ(state_.StalledFor(absl::Seconds(1), AtMilliseconds(5999)), Stall::kInput);
+  EXPECT_EQ(state_.StalledFor(absl::Seconds(1), AtMilliseconds(6000)), Stall::kReader);
   EXPECT_EQ(NextAfterWrite(), "");
-  EXPECT_EQ(state_.StalledFor(absl::Seconds(1), At(9000)), Stall::kInput);
+  EXPECT_EQ(state_.StalledFor(absl::Seconds(1), AtMilliseconds(9000)), Stall::kInput);
 }
 
 TEST_F(StreamStateTest, ReportsACallerWhoDoesNotReadAlsoAfterAnError) {
@@ -252,27 +245,29 @@ TEST_F(StreamStateTest, ReportsACallerWhoDoesNotReadAlsoAfterAnError) {
   EXPECT_EQ(Next(), "write the last of 1");
   Fail(absl::InvalidArgumentError("not a message"));
   EXPECT_EQ(Next(), "");  // it cannot end before the write does
-  EXPECT_EQ(state_.StalledFor(absl::Seconds(1), At(999)), Stall::kNone);
-  EXPECT_EQ(state_.StalledFor(absl::Seconds(1), At(1000)), Stall::kReader);
+  EXPECT_EQ(state_.StalledFor(absl::Seconds(1), AtMilliseconds(999)), Stall::kNone);
+  EXPECT_EQ(state_.StalledFor(absl::Seconds(1), AtMilliseconds(1000)), Stall::kReader);
   EXPECT_EQ(NextAfterWrite(), "finish: not a message");
-  EXPECT_EQ(state_.StalledFor(absl::Seconds(1), At(9000)), Stall::kNone);
+  EXPECT_EQ(state_.StalledFor(absl::Seconds(1), AtMilliseconds(9000)), Stall::kNone);
 }
 
 TEST_F(StreamStateTest, BlamesNoCallerWhoseInputItDoesNotTake) {
   const absl::Duration timeout = absl::Seconds(1);
-  EXPECT_EQ(state_.StalledFor(timeout, At(5000)), Stall::kNone);  // no read
+  EXPECT_EQ(state_.StalledFor(timeout, AtMilliseconds(5000)), Stall::kNone);  // no read
   Receive();
-  EXPECT_EQ(state_.StalledFor(timeout, At(5000)), Stall::kNone);  // a message is being handled
+  EXPECT_EQ(state_.StalledFor(timeout, AtMilliseconds(5000)),
+            Stall::kNone);  // a message is being handled
   state_.MessageWaits();
-  EXPECT_EQ(state_.StalledFor(timeout, At(5000)), Stall::kNone);  // a begin waits
+  EXPECT_EQ(state_.StalledFor(timeout, AtMilliseconds(5000)), Stall::kNone);  // a begin waits
   state_.RetryLater();
   EXPECT_EQ(Next(), "try the begin");
-  now_ = At(6000);
+  now_ = AtMilliseconds(6000);
   Handled();
-  EXPECT_EQ(state_.StalledFor(timeout, At(6999)), Stall::kNone);  // it has waited until then
-  EXPECT_EQ(state_.StalledFor(timeout, At(7000)), Stall::kInput);
+  EXPECT_EQ(state_.StalledFor(timeout, AtMilliseconds(6999)),
+            Stall::kNone);  // it has waited until then
+  EXPECT_EQ(state_.StalledFor(timeout, AtMilliseconds(7000)), Stall::kInput);
   Fail(Error("gone"));
-  EXPECT_EQ(state_.StalledFor(timeout, At(9000)), Stall::kNone);
+  EXPECT_EQ(state_.StalledFor(timeout, AtMilliseconds(9000)), Stall::kNone);
 }
 
 TEST_F(StreamStateTest, LetsGoOfEverythingWhenTheCallIsDone) {

@@ -18,7 +18,7 @@ using Kind = ResidentWrite::Kind;
 
 TensorDesc Rows(uint32_t rows) { return {.data_type = DataType::kUint8, .sizes = {rows, 4}}; }
 
-std::vector<std::byte> BytesOf(uint32_t rows, int value) {
+std::vector<std::byte> RowBytes(uint32_t rows, int value) {
   return std::vector<std::byte>(rows * size_t{4}, std::byte(value));
 }
 
@@ -31,7 +31,7 @@ class TensorStoreTest : public testing::Test {
     absl::StatusOr<std::shared_ptr<TensorStore::Writing>> writing =
         store_.Begin(std::move(write), Rows(rows));
     if (!writing.ok()) return writing.status();
-    const std::vector<std::byte> bytes = BytesOf(rows, value);
+    const std::vector<std::byte> bytes = RowBytes(rows, value);
     if (const auto buffer = (*writing)->buffer(); buffer != nullptr) {
       std::copy(bytes.begin(), bytes.end(), buffer->bytes().begin());
     }
@@ -115,7 +115,7 @@ TEST_F(TensorStoreTest, ChecksAWriteAgainWhenItTakesPlace) {
   const auto writing = store_.Begin(append, Rows(1));
   ASSERT_TRUE(writing.ok());
   ASSERT_TRUE(Write(append, 1, 2).ok());
-  EXPECT_EQ((*writing)->Finish(BytesOf(1, 3)),
+  EXPECT_EQ((*writing)->Finish(RowBytes(1, 3)),
             absl::ResourceExhaustedError(
                 "The tensor \"x\" has 2 of 2 rows (capacity_rows); 1 more do not fit."));
   const auto put = store_.Begin({.owner = "a", .name = "y", .if_generation = 0}, Rows(1));

@@ -9,13 +9,13 @@
 #include "client/client.h"
 #include "gtest/gtest.h"
 #include "tests/soak/soak_case.h"
+#include "tests/support/quantities.h"
 #include "tests/support/scratch_directory.h"
 #include "tests/support/server_process.h"
 
 namespace opmill {
 namespace {
 
-constexpr uint64_t kMebibyte = uint64_t{1} << 20;
 // The smallest memory limit with the default limits, and the number of live kernels that
 // server/config/memory_plan.cc allows for it.
 constexpr uint64_t kMemoryLimit = 704 * kMebibyte;

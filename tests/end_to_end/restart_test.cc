@@ -68,5 +68,21 @@ TEST_F(RestartTest, AnExecutionOutlastsIt) {
   caller.join();
 }
 
+// gRPC would give both clients one connection, whose next attempt is up to 2 s away.
+TEST_F(RestartTest, AClientOfTheNewServerDoesNotWaitForOneOfTheOld) {
+  absl::StatusOr<Client> old = Client::Connect(server_->address(), {.max_attempts = 6});
+  ASSERT_TRUE(old.ok()) << old.status();
+  Kill();
+  const uint32_t values[] = {1, 2};
+  const auto execute = [&](Client& client) {
+    return client.Execute(ArgMax(2), std::as_bytes(std::span(values))).status();
+  };
+  EXPECT_EQ(execute(*old).code(), absl::StatusCode::kUnavailable);
+  Start();
+  absl::StatusOr<Client> anew = Client::Connect(server_->address(), {.max_attempts = 1});
+  ASSERT_TRUE(anew.ok()) << anew.status();
+  EXPECT_EQ(execute(*anew), absl::OkStatus());
+}
+
 }  // namespace
 }  // namespace opmill

@@ -69,6 +69,18 @@ class Servers(unittest.TestCase):
                     big = np.ones((3, 1 << 20), np.float32)
                     self.assertEqual(c.sum(big), big.size)
 
+    def test_another_client_has_seen_the_server_down(self):
+        """gRPC would give both one connection, whose next attempt is up to 2 s away."""
+        with tempfile.TemporaryDirectory() as folder:
+            address = f"--address=unix:{pathlib.Path(folder) / 'socket'}"
+            first = ServerProcess(address, device="reference")
+            with opmill.connect(first.address, max_attempts=8) as old:
+                first.kill()
+                self.assertRaises(opmill.Unavailable, old.sum, X, timeout=4)  # gRPC has given up several times
+                with (ServerProcess(address, device="reference") as second,
+                      opmill.connect(second.address, max_attempts=1) as new):
+                    self.assertEqual(new.sum(X), X.sum())
+
     def test_no_room(self):
         """The server allows one execution at a time; refused calls of eight callers are retried."""
         with ServerProcess("--max_executions=1", device="reference") as server:

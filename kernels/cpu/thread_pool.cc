@@ -23,21 +23,32 @@ constexpr std::chrono::microseconds kBusyTime{1000};
 // Sequentially consistent, like the count of sleeping threads: either the thread that opens a phase
 // sees that another one sleeps, or that one sees the tasks.
 void PoolJob::Open(uint64_t count) {
-  count_ = count;
+  const uint64_t most = count / shares_.size() + 1;
+  uint64_t first = 0;
+  for (size_t i = 0; i < shares_.size(); ++i) {
+    shares_[i].next = first;
+    first += i < count % shares_.size() ? most : most - 1;
+    shares_[i].end = first;
+  }
   unfinished_ = count;
   unclaimed_ = count;
 }
 
-std::optional<uint64_t> PoolJob::Claim() {
+std::optional<uint64_t> PoolJob::Claim(size_t thread) {
   uint64_t left = unclaimed_;
-  while (left > 0) {
-    if (unclaimed_.compare_exchange_weak(left, left - 1)) return count_ - left;
+  do {
+    if (left == 0) return std::nullopt;
+  } while (!unclaimed_.compare_exchange_weak(left, left - 1));
+  // Now one of the tasks that no share has given away is this thread's.
+  for (size_t i = thread;; i = (i + 1) % shares_.size()) {
+    Share& share = shares_[i];
+    if (share.next >= share.end) continue;
+    if (const uint64_t task = share.next++; task < share.end) return task;
   }
-  return std::nullopt;
 }
 
 ThreadPool::ThreadPool(uint32_t threads) {
-  for (uint32_t i = 0; i < threads; ++i) threads_.emplace_back([this] { Work(); });
+  for (uint32_t i = 0; i < threads; ++i) threads_.emplace_back([this, i] { Work(i); });
 }
 
 ThreadPool::~ThreadPool() {
@@ -52,10 +63,13 @@ ThreadPool::~ThreadPool() {
 void ThreadPool::Post(Job job) {
   const uint64_t count = job->NextPhase();
   if (count == 0) return;
+  job->shares_ = std::vector<PoolJob::Share>(threads_.size());
   job->Open(count);
-  const absl::MutexLock lock(&mutex_);
-  jobs_.push_back(std::move(job));
-  job_count_ = jobs_.size();
+  {
+    const absl::MutexLock lock(&mutex_);
+    jobs_.push_back(std::move(job));
+    job_count_ = jobs_.size();
+  }
   Wake(count);
 }
 
@@ -65,18 +79,18 @@ void ThreadPool::RunHere(PoolJob& job) {
   }
 }
 
-void ThreadPool::Work() {
+void ThreadPool::Work(size_t thread) {
   while (const Job job = NextJob()) {
     do {
-      RunTasks(job);
+      RunTasks(job, thread);
     } while (WaitsShortlyFor(*job));
   }
 }
 
 // Until none is left, or another job may be next.
-void ThreadPool::RunTasks(const Job& job) {
+void ThreadPool::RunTasks(const Job& job, size_t thread) {
   Clock::time_point yielded = Clock::now();
-  while (const std::optional<uint64_t> task = job->Claim()) {
+  while (const std::optional<uint64_t> task = job->Claim(thread)) {
     job->RunTask(*task);
     if (--job->unfinished_ == 0) {
       const uint64_t count = job->NextPhase();
@@ -90,10 +104,12 @@ void ThreadPool::RunTasks(const Job& job) {
       }
       job->Open(count);
       if (sleeping_ > 0 || job_count_ > 1) {
-        const absl::MutexLock lock(&mutex_);
-        // Others may have ended the job since then.
-        const auto found = std::find(jobs_.begin(), jobs_.end(), job);
-        if (found != jobs_.end()) std::rotate(jobs_.begin(), found, found + 1);
+        {
+          const absl::MutexLock lock(&mutex_);
+          // Others may have ended the job since then.
+          const auto found = std::find(jobs_.begin(), jobs_.end(), job);
+          if (found != jobs_.end()) std::rotate(jobs_.begin(), found, found + 1);
+        }
         Wake(count - 1);
       }
     }

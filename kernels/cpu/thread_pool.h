@@ -3,6 +3,7 @@
 #define OPMILL_KERNELS_CPU_THREAD_POOL_H_
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -27,10 +28,18 @@ class PoolJob {
  private:
   friend class ThreadPool;
 
-  void Open(uint64_t count);
-  std::optional<uint64_t> Claim();  // a task of the phase that no other thread has
+  // Adjacent tasks of the phase. The thread whose share it is takes them first: what it has written
+  // in the phase before, in the same part of the output, is in its cache.
+  struct alignas(64) Share {
+    std::atomic<uint64_t> next = 0;
+    uint64_t end = 0;
+  };
 
-  uint64_t count_ = 0;  // of the phase; changes only while none of its tasks is claimed
+  void Open(uint64_t count);
+  std::optional<uint64_t> Claim(size_t thread);  // a task of the phase that no other thread has
+
+  // For each thread; they change only while no task of the phase is claimed.
+  std::vector<Share> shares_;
   std::atomic<uint64_t> unclaimed_ = 0;
   std::atomic<uint64_t> unfinished_ = 0;
   std::atomic<bool> has_ended_ = false;
@@ -51,12 +60,13 @@ class ThreadPool {
  private:
   using Job = std::shared_ptr<PoolJob>;
 
-  void Work() ABSL_LOCKS_EXCLUDED(mutex_);
-  void RunTasks(const Job& job) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Work(size_t thread) ABSL_LOCKS_EXCLUDED(mutex_);
+  void RunTasks(const Job& job, size_t thread) ABSL_LOCKS_EXCLUDED(mutex_);
   bool WaitsShortlyFor(const PoolJob& job) const;
   Job NextJob() ABSL_LOCKS_EXCLUDED(mutex_);  // null: the pool closes
   Job TakeJob() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Wake(uint64_t threads) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // After the lock was held with the tasks to be seen: threads that are woken need it at once.
+  void Wake(uint64_t threads) ABSL_LOCKS_EXCLUDED(mutex_);
 
   absl::Mutex mutex_;
   absl::CondVar changed_;

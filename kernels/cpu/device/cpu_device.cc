@@ -53,12 +53,17 @@ class CompiledCpuProgram : public CompiledProgram {
                       .run_bytes = CostBytes(plan),
                       .incremental_bytes = IncrementalBytes(program, plan, min_incremental_bytes),
                       .rounding = RoundingOf(plan)}),
-        plan_(std::move(plan)) {}
+        plan_(std::move(plan)),
+        has_single_tasks_(std::all_of(plan_.phases.begin(), plan_.phases.end(),
+                                      [](const CpuPhase& phase) { return phase.tasks == 1; })) {}
   const CpuPlan& plan() const { return plan_; }
+  // Whether other threads have nothing to do.
+  bool has_single_tasks() const { return has_single_tasks_; }
   ProgramReport Report() const override { return ReportOf(program(), plan_); }
 
  private:
   const CpuPlan plan_;
+  const bool has_single_tasks_;
 };
 
 struct Counters {
@@ -310,7 +315,8 @@ class CpuDevice : public Device {
   void Run(std::shared_ptr<const CompiledProgram> compiled, Bindings bindings,
            std::stop_token abandoned, RunCallback done) override {
     auto ours = std::static_pointer_cast<const CompiledCpuProgram>(std::move(compiled));
-    const bool is_short = ours->cost().run_bytes <= options_.max_inline_bytes && !runs_inline;
+    const uint64_t most = options_.max_inline_bytes * (ours->has_single_tasks() ? 4 : 1);
+    const bool is_short = ours->cost().run_bytes <= most && !runs_inline;
     const auto job =
         std::make_shared<RunJob>(counters_, *arenas_, std::move(ours), std::move(bindings),
                                  std::move(abandoned), std::move(done));

@@ -64,6 +64,8 @@ const Windows kWindows[] = {
      .input_strides = {210, 1, 35, 5},
      .has_gaps = true},
     {.sizes = {3, 2, 5, 11}, .window_size = {5, 11}},
+    // More rows than are joined at a time.
+    {.sizes = {1, 2, 21, 18}, .window_size = {19, 2}, .start_padding = {1, 1}},
     // Windows that lie in the padding.
     {.sizes = {1, 1, 2, 3}, .window_size = {1, 2}, .start_padding = {2, 3}, .end_padding = {1, 4}},
     // Rows longer than what the processor computes at a time.

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/base/half.h"
 #include "kernels/cpu/cpu_program.h"
 #include "kernels/cpu/element_dispatch.h"
 #include "kernels/cpu/gather.h"
@@ -21,6 +22,8 @@ namespace {
 constexpr uint64_t kTaskElements = uint64_t{1} << 16;
 // Of the part of a row, or the rows, that are computed at a time: they stay in the first cache.
 constexpr uint64_t kTileColumns = 1024;
+// Rows of a window that are joined at a time.
+constexpr uint64_t kJoinedRows = 8;
 
 // A task computes several rows of results.
 class PoolingProgram : public CpuProgram {
@@ -50,7 +53,7 @@ class PoolingProgram : public CpuProgram {
     if (tile_results_ == row_results_ && !desc_.indices.has_value()) {
       tile_lines_ = std::max<uint64_t>(1, kTileColumns / slot);
     }
-    task_bytes_ = slot * tile_lines_ * 4 * value_bytes_ + 3 * kPoolingVectorBytes;
+    task_bytes_ = slot * 2 * (tile_lines_ + kJoinedRows) * value_bytes_ + 4 * kPoolingVectorBytes;
     if (desc_.function == PoolingFunction::kAverage && desc_.divisor() == 0) {
       for (uint64_t x = 0; x < row_results_; ++x) {
         counts_.push_back(static_cast<float>(width.ElementsOf(x, desc_.input.sizes[kWidth]).count));
@@ -68,8 +71,7 @@ class PoolingProgram : public CpuProgram {
         at[d] = rest % desc_.output.sizes[d];
         rest /= desc_.output.sizes[d];
       }
-      const uint64_t lines =
-          std::min({tile_lines_, end - row, desc_.output.sizes[kHeight] - at[kHeight]});
+      const uint64_t lines = std::min(tile_lines_, end - row);
       row += lines;
       if (desc_.indices.has_value()) {
         RunIndexedRow(at, buffers);
@@ -122,7 +124,12 @@ class PoolingProgram : public CpuProgram {
     }
   }
 
-  // `count` results of each of `lines` adjacent rows, which all begin at `first`.
+  // To the next row.
+  void Advance(Coordinates& at) const {
+    for (size_t d = kHeight; ++at[d] == desc_.output.sizes[d] && d > 0; --d) at[d] = 0;
+  }
+
+  // `count` results of each of `lines` rows that follow each other, which all begin at `first`.
   void RunTile(const Coordinates& first, uint64_t lines, uint64_t count,
                const RunBuffers& buffers) const {
     const WindowDim& width = desc_.windows[kWidth];
@@ -130,36 +137,42 @@ class PoolingProgram : public CpuProgram {
     const uint64_t values = slot / width.stride;  // of a row, with some between the rows
     // The columns of a row that are in the input, and how many padding ones are before them.
     const uint64_t padded = first[kWidth] * width.stride;
-    const uint64_t before = width.start_padding - std::min<uint64_t>(padded, width.start_padding);
-    const uint64_t low = padded + before - width.start_padding;
+    const uint64_t skipped = std::min<uint64_t>(padded, width.start_padding);
+    const uint64_t before = std::min(slot, width.start_padding - skipped);
+    const uint64_t low = padded - skipped;
     const uint64_t size = desc_.input.sizes[kWidth];
-    const uint64_t columns = std::min(size - std::min(low, size), slot - std::min(before, slot));
+    const uint64_t columns = std::min(size - std::min(low, size), slot - before);
     TaskMemory::Scope memory;
-    const uint64_t joined_count = lines * slot + width.extent();
-    std::byte* const joined = memory.Take(joined_count * value_bytes_ + 2 * kPoolingVectorBytes);
-    std::byte* const packed = memory.Take(columns * element_bytes_);
-    std::byte* const floats = memory.Take(averages_halves_ ? columns * sizeof(float) : 0);
+    std::byte* const joined =
+        memory.Take((lines * slot + width.extent()) * value_bytes_ + 2 * kPoolingVectorBytes);
+    const bool is_plain = desc_.input.strides[kWidth] == 1 && !averages_halves_;
+    std::byte* const packed = memory.Take(is_plain ? 0 : kJoinedRows * columns * value_bytes_);
     std::byte* const joined_values =
         memory.Take(lines * values * value_bytes_ + kPoolingVectorBytes);
-    kernels_.join(nullptr, joined, joined_count);
-    std::vector<float> divisors(lines, static_cast<float>(desc_.divisor()));
+    auto* const divisors = reinterpret_cast<float*>(memory.Take(lines * sizeof(float)));
+    std::array<const void*, kJoinedRows> elements = {};
     Coordinates at = first;
-    for (uint64_t line = 0; line < lines; ++line, ++at[kHeight]) {
-      size_t row_count = 0;
+    for (uint64_t line = 0; line < lines; ++line, Advance(at)) {
+      std::byte* const to = joined + line * slot * value_bytes_;
+      PoolingRows rows = {.rows = elements.data(),
+                          .before = before,
+                          .count = columns,
+                          .after = slot - before - columns};
+      uint64_t row_count = 0;
       ForEachWindowRow(at, [&](uint64_t offset, uint64_t, uint64_t) {
-        ++row_count;
-        if (columns == 0) return;
-        const uint64_t begin = offset + low * desc_.input.strides[kWidth];
-        const std::byte* elements =
-            Contiguous(buffers.inputs[0] + begin * element_bytes_, columns, packed);
-        if (averages_halves_) {
-          FloatsFromHalves(reinterpret_cast<const uint16_t*>(elements),
-                           reinterpret_cast<float*>(floats), columns);
-          elements = floats;
+        if (rows.row_count == kJoinedRows) {
+          kernels_.join(rows, to);
+          rows.row_count = 0;
+          rows.adds = true;
         }
-        kernels_.join(elements, joined + (line * slot + before) * value_bytes_, columns);
+        const uint64_t begin = offset + low * desc_.input.strides[kWidth];
+        const std::byte* const from = buffers.inputs[0] + begin * element_bytes_;
+        std::byte* const copy = packed + rows.row_count * columns * value_bytes_;
+        elements[rows.row_count++] = is_plain ? from : Pack(from, columns, copy);
+        ++row_count;
       });
-      if (!counts_.empty()) divisors[line] = static_cast<float>(row_count);
+      kernels_.join(rows, to);
+      divisors[line] = static_cast<float>(counts_.empty() ? desc_.divisor() : row_count);
     }
     kernels_.pool({.columns = joined,
                    .step = width.stride,
@@ -168,7 +181,7 @@ class PoolingProgram : public CpuProgram {
                    .count = (lines - 1) * values + count,
                    .values = joined_values});
     at = first;
-    for (uint64_t line = 0; line < lines; ++line, ++at[kHeight]) {
+    for (uint64_t line = 0; line < lines; ++line, Advance(at)) {
       Finish(joined_values + line * values * value_bytes_,
              {.divisor = divisors[line],
               .counts = counts_.empty() ? nullptr : counts_.data() + first[kWidth]},
@@ -204,14 +217,23 @@ class PoolingProgram : public CpuProgram {
     }
   }
 
-  // `packed` if the elements are not adjacent.
-  const std::byte* Contiguous(const std::byte* from, uint64_t columns, std::byte* packed) const {
+  // Makes adjacent values of the elements.
+  const std::byte* Pack(const std::byte* from, uint64_t columns, std::byte* to) const {
     const uint64_t stride = desc_.input.strides[kWidth];
-    if (stride == 1) return from;
-    for (uint64_t i = 0; i < columns; ++i) {
-      CopyElement(packed + i * element_bytes_, from + i * stride * element_bytes_, element_bytes_);
+    if (averages_halves_) {
+      const auto* const halves = reinterpret_cast<const uint16_t*>(from);
+      auto* const floats = reinterpret_cast<float*>(to);
+      if (stride == 1) {
+        FloatsFromHalves(halves, floats, columns);
+      } else {
+        for (uint64_t i = 0; i < columns; ++i) floats[i] = HalfToFloat(halves[i * stride]);
+      }
+      return to;
     }
-    return packed;
+    for (uint64_t i = 0; i < columns; ++i) {
+      CopyElement(to + i * element_bytes_, from + i * stride * element_bytes_, element_bytes_);
+    }
+    return to;
   }
 
   // One element at a time.

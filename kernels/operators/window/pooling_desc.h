@@ -48,9 +48,11 @@ struct WindowDim {
     const uint64_t start = result * stride;
     const uint64_t end = size + start_padding;
     if (start >= end) return {};
-    const uint64_t before =
-        start < start_padding ? CeilDiv(start_padding - start, uint64_t{dilation}) : 0;
-    const uint64_t all = std::min<uint64_t>(CeilDiv(end - start, uint64_t{dilation}), window);
+    const auto steps_of = [&](uint64_t places) {  // a division takes long
+      return dilation == 1 ? places : CeilDiv(places, uint64_t{dilation});
+    };
+    const uint64_t before = start < start_padding ? steps_of(start_padding - start) : 0;
+    const uint64_t all = std::min<uint64_t>(steps_of(end - start), window);
     if (before >= all) return {};
     return {.first = start + before * dilation - start_padding, .count = all - before};
   }

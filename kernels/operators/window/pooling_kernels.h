@@ -13,6 +13,17 @@ namespace opmill {
 // each element of a step of 1 or 2, and behind the last value.
 inline constexpr size_t kPoolingVectorBytes = 64;
 
+// Rows of elements that are joined to columns, one for each element of a row, with empty columns
+// before and after them.
+struct PoolingRows {
+  const void* const* rows = nullptr;
+  size_t row_count = 0;
+  size_t before = 0;
+  size_t count = 0;  // of elements
+  size_t after = 0;
+  bool adds = false;  // to what the columns are
+};
+
 // Results of a dimension, one after the other. Columns are the elements of one width, and their
 // values what joins them: a maximum or a sum. Value i joins columns i * step + k * dilation, for k
 // below `window`.
@@ -34,8 +45,8 @@ struct PoolingDivisors {
 
 // Values have the size of elements.
 struct PoolingKernels {
-  // Joins elements to the columns; without elements, makes the columns empty.
-  void (*join)(const void* elements, void* columns, size_t column_count) = nullptr;
+  // Writes up to a vector behind the columns.
+  void (*join)(const PoolingRows& rows, void* columns) = nullptr;
   void (*pool)(const PoolingRow& row) = nullptr;
   // Elements from values. Maxima are not divided.
   void (*finish)(const void* values, const PoolingDivisors& divisors, size_t count,

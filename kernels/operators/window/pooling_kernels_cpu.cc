@@ -78,14 +78,33 @@ struct Average {
   }
 };
 
-// Calls visit(i, d) for the elements from i on, as many as d has lanes: vectors, then what is left
-// in vectors of half the size, and so on. Rows may be shorter than a vector.
+// `count` elements; reads no others.
+template <class D>
+HWY_INLINE hn::Vec<D> LoadSome(D d, const hn::TFromD<D>* from, size_t count) {
+  return count == hn::Lanes(d) ? hn::LoadU(d, from) : hn::MaskedLoad(hn::FirstN(d, count), d, from);
+}
+
+template <class D>
+HWY_INLINE void StoreSome(hn::Vec<D> value, D d, hn::TFromD<D>* to, size_t count) {
+  if (count == hn::Lanes(d)) {
+    hn::StoreU(value, d, to);
+  } else {
+    hn::BlendedStore(value, hn::FirstN(d, count), d, to);
+  }
+}
+
+// Calls visit(i, d, lanes) for the elements from i on: vectors, then what is left, as a part of a
+// vector, or in vectors of half the size, and so on, if parts would take more than one instruction.
 template <class D, class Visit>
 HWY_INLINE void ForEachVector(D d, size_t i, size_t count, const Visit& visit) {
-  for (; i + hn::Lanes(d) <= count; i += hn::Lanes(d)) visit(i, d);
+  for (; i + hn::Lanes(d) <= count; i += hn::Lanes(d)) visit(i, d, hn::Lanes(d));
+#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
+  if (i < count) visit(i, d, count - i);
+#else
   if constexpr (hn::MaxLanes(D()) > 1) {
     if (i < count) ForEachVector(hn::Half<D>(), i, count, visit);
   }
+#endif
 }
 
 template <class Policy, class Visit>
@@ -94,18 +113,25 @@ HWY_INLINE void ForEachVector(size_t count, const Visit& visit) {
 }
 
 template <class Policy>
-void Join(const void* from, void* to, size_t count) {
+void Join(const PoolingRows& rows, void* to) {
   using Value = typename Policy::Value;
-  auto* const columns = static_cast<Value*>(to);
-  if (from == nullptr) {
-    std::fill_n(columns, count, Policy::kIdentity);
-    return;
-  }
-  const auto* const elements = static_cast<const Value*>(from);
-  ForEachVector<Policy>(count, [&](size_t i, auto d) HWY_ATTR {
-    hn::StoreU(Policy::Join(hn::LoadU(d, columns + i), Policy::Of(hn::LoadU(d, elements + i))), d,
-               columns + i);
+  const auto* const* const elements = reinterpret_cast<const Value* const*>(rows.rows);
+  auto* const columns = static_cast<Value*>(to) + rows.before;
+  const hn::ScalableTag<Value> whole;
+  const auto clear = [&](Value* from, size_t count) HWY_ATTR {
+    for (size_t i = 0; i < count; i += hn::Lanes(whole)) {
+      hn::StoreU(hn::Set(whole, Policy::kIdentity), whole, from + i);
+    }
+  };
+  if (!rows.adds) clear(static_cast<Value*>(to), rows.before);
+  ForEachVector<Policy>(rows.count, [&](size_t i, auto d, size_t lanes) HWY_ATTR {
+    auto value = rows.adds ? hn::LoadU(d, columns + i) : hn::Set(d, Policy::kIdentity);
+    for (size_t r = 0; r < rows.row_count; ++r) {
+      value = Policy::Join(value, Policy::Of(LoadSome(d, elements[r] + i, lanes)));
+    }
+    hn::StoreU(value, d, columns + i);
   });
+  clear(columns + rows.count, rows.after);
 }
 
 // Each kStep-th value, from the first on. Reads kStep values for each lane.
@@ -168,14 +194,15 @@ void Finish(const void* from, const PoolingDivisors& divisors, size_t count, voi
   const auto* const values = static_cast<const Value*>(from);
   auto* const results = static_cast<Value*>(to);
   const auto divisor = static_cast<Value>(divisors.divisor);
-  ForEachVector<Policy>(count, [&](size_t i, auto d) HWY_ATTR {
+  ForEachVector<Policy>(count, [&](size_t i, auto d, size_t lanes) HWY_ATTR {
     auto elements = hn::Set(d, divisor);
     if constexpr (std::is_same_v<Policy, Average>) {
       if (divisors.counts != nullptr) {
-        elements = hn::Max(hn::Mul(elements, hn::LoadU(d, divisors.counts + i)), hn::Set(d, 1.0f));
+        elements =
+            hn::Max(hn::Mul(elements, LoadSome(d, divisors.counts + i, lanes)), hn::Set(d, 1.0f));
       }
     }
-    hn::StoreU(Policy::Result(hn::LoadU(d, values + i), elements), d, results + i);
+    StoreSome(Policy::Result(hn::LoadU(d, values + i), elements), d, results + i, lanes);
   });
 }
 

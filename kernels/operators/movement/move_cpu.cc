@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -77,14 +78,18 @@ class MoveProgram : public CpuProgram {
       for (uint64_t turn = 0; turn < turns; ++turn) {
         phase.first_part = turn;
         phase.parts = parts / turns;
+        phase.tasks = CeilDiv(rows, phase.rows_a_task) * phase.parts;
         steps_.push_back(phase);
-        phases_.push_back(CeilDiv(rows, phase.rows_a_task) * phase.parts);
+        phases_.push_back(phase.tasks);
       }
+      overwrites_ = overwrites_ || move.index == MoveIndex::kDestination;
       cost_bytes_ += 2 * rows * length * bytes_;
     }
+    if (!overwrites_) phases_ = {std::accumulate(phases_.begin(), phases_.end(), uint64_t{0})};
   }
 
   void Run(size_t phase, uint64_t task, const RunBuffers& buffers) const override {
+    while (!overwrites_ && task >= steps_[phase].tasks) task -= steps_[phase++].tasks;
     const Phase& step = steps_[phase];
     const Move& move = moves_[step.move];
     const MoveDim& row = move.dims.back();
@@ -109,6 +114,7 @@ class MoveProgram : public CpuProgram {
     uint64_t rows_a_task = 1;
     uint64_t first_part = 0;
     uint64_t parts = 1;  // of each row
+    uint64_t tasks = 1;
   };
 
   // Steps [first, end) of the row that begins there.
@@ -189,7 +195,8 @@ class MoveProgram : public CpuProgram {
   std::vector<Move> moves_;
   std::vector<DataType> index_types_;  // of the moves
   std::vector<std::vector<uint32_t>> nearest_;
-  std::vector<Phase> steps_;  // of the phases
+  std::vector<Phase> steps_;
+  bool overwrites_ = false;  // each step has a phase; otherwise they share one
   const uint32_t bytes_;
 };
 

@@ -451,6 +451,12 @@ TEST(MatrixOnTheProcessor, HasTheSameBitsForEveryNumberOfThreads) {
                       .filter = Tensor({48, 32, 3, 3}),
                       .start_padding = {1, 1},
                       .end_padding = {1, 1}},
+      // Few pixels, and more taps than a block has.
+      ConvolutionDesc{.input = Tensor({2, 2, 1, 1700}),
+                      .filter = Tensor({129, 2, 1, 512}),
+                      .bias = Tensor({1, 129, 1, 1}),
+                      .strides = {1, 160},
+                      .end_padding = {0, 60}},
       ConvolutionDesc{
           .input = Tensor({1, 64, 40, 40}), .filter = Tensor({64, 1, 3, 3}), .group_count = 64}};
   std::vector<std::unique_ptr<Device>> devices;

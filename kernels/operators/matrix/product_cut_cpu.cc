@@ -15,8 +15,10 @@ constexpr uint64_t kPanelColumns = 32;  // tasks begin at multiples of it
 // Multiplications of a task: about a millisecond, and enough to be worth a task.
 constexpr uint64_t kMostTaskProducts = uint64_t{1} << 26;
 constexpr uint64_t kLeastTaskProducts = uint64_t{1} << 20;
-// Of one row, whose time is that of reading B: 512 KiB.
+// Of one row, whose time is that of reading B: 512 KiB. Four times as much is read in the time that
+// it takes to wake a thread.
 constexpr uint64_t kLeastRowProducts = uint64_t{1} << 17;
+constexpr uint64_t kLeastCutRowProducts = 4 * kLeastRowProducts;
 constexpr uint64_t kWantedTasks = 8;
 constexpr uint64_t kWantedLineTasks = 4;  // fewer: tasks for other rows copy the same lines
 // Outputs of a window for which the lines are copied at a time: they stay in the first cache.
@@ -95,13 +97,14 @@ uint64_t SpanOf(const ProductWork& work, const ProductCut& cut) {
 // Whether the rows fill vectors better than the columns, even though the result is transposed.
 bool HasRowLanes(const ProductWork& work, const MatrixKernels& kernels, const ProductCut& cut) {
   constexpr uint64_t kTransposing = 48;  // as many multiplications of an element take as long
-  const bool is_plain = cut.method == ProductMethod::kPanels && !work.image.has_value() &&
-                        !work.is_half && !work.is_batched && work.b.stride == 1 &&
+  const bool is_plain = !work.is_half && !work.is_batched && work.b.stride == 1 &&
                         work.b.tap_offsets.empty() &&
                         kBlockDepth * work.b.depth_stride <= std::numeric_limits<uint32_t>::max();
+  const bool has_panels =
+      cut.method == ProductMethod::kPanels && (work.image.has_value() || is_plain);
   if (work.alpha != 1 || work.rows == 1 ||
       (work.addend.has_value() && work.addend->column_stride != 0) ||
-      !(is_plain || cut.method == ProductMethod::kLines)) {
+      !(has_panels || cut.method == ProductMethod::kLines)) {
     return false;
   }
   const uint64_t planes =
@@ -195,8 +198,8 @@ ProductCut CutOf(const ProductWork& work, const MatrixKernels& kernels, uint64_t
   const bool is_window = cut.method == ProductMethod::kWindow;
   cut.columns = work.columns;
   if (!is_window) {
-    const bool is_packed =
-        cut.method == ProductMethod::kPanels && !cut.has_direct_b && !cut.has_row_lanes;
+    const bool is_packed = cut.method == ProductMethod::kPanels && !cut.has_direct_b &&
+                           (!cut.has_row_lanes || work.image.has_value());
     const uint64_t most = is_packed ? kBlockElements / cut.block_depth : kMostColumns;
     const uint64_t wanted = RoundUp(kLeastTaskProducts / (work.rows * depth) + 1, kPanelColumns);
     cut.columns = std::min(work.columns, std::clamp(wanted, kLeastColumns,
@@ -218,7 +221,8 @@ ProductCut CutOf(const ProductWork& work, const MatrixKernels& kernels, uint64_t
   };
   // The longer side, so that tasks share as little of A and B as possible. Of lines the columns,
   // because copying lines takes longer than reading A.
-  while (TasksOf(work, cut) < wanted_tasks && products() >= 2 * least_products) {
+  const bool is_short_row = reads_b_once && products() < kLeastCutRowProducts;
+  while (TasksOf(work, cut) < wanted_tasks && products() >= 2 * least_products && !is_short_row) {
     const bool can_cut_rows = cut.rows > (cut.has_row_lanes ? 1 : 4) * cut.panel_rows;
     const bool has_longer_rows = (!has_lines || cut.has_row_lanes) && cut.rows > cut.columns;
     if (can_cut_rows && (has_longer_rows || !can_cut_columns())) {

@@ -314,32 +314,36 @@ class TaskProduct {
     const bool has_strips = has_lines && lines.width != lines.outputs;
     block.strip_rows = has_strips ? lines.outputs : task_.columns;
     block.strip_stride = has_strips ? lines.width : 0;
+    const bool has_patches = work_.image.has_value() && !has_lines;
     std::vector<uint32_t> offsets;
     float* copies = nullptr;
     if (has_lines) {
       offsets = LineOffsets();
       copies = TakeLines();
     } else {
+      const uint64_t stride = has_patches ? task_.columns : work_.b.depth_stride;
+      if (has_patches) copies = Take(cut_.block_depth * stride);
       offsets.resize(cut_.block_depth);
-      for (uint64_t k = 0; k < offsets.size(); ++k) {
-        offsets[k] = static_cast<uint32_t>(k * work_.b.depth_stride);
-      }
+      for (uint64_t k = 0; k < offsets.size(); ++k) offsets[k] = static_cast<uint32_t>(k * stride);
     }
     block.a_offsets = offsets.data();
     float* const packed = TakeA();
     const Elements b = B();
+    const uint64_t b_offset = task_.batch.offsets[kProductB];
     const ProductImage no_image;
-    const ImageRows rows(kernels_, has_lines ? *work_.image : no_image, b, 0, 0, 0);
+    const ImageRows rows(kernels_, work_.image.has_value() ? *work_.image : no_image, b, b_offset,
+                         task_.column, task_.columns);
     ForEachBlock(block, [&](uint64_t k0) {
       FindA(k0, packed, block);
       block.b = block.a;
       block.b_panel = cut_.panel_rows * block.depth;
+      block.a = copies;
       if (has_lines) {
         WriteLines(rows, k0, block.depth, copies);
-        block.a = copies;
+      } else if (has_patches) {
+        for (uint64_t k = 0; k < block.depth; ++k) rows.Write(k0 + k, copies + k * task_.columns);
       } else {
-        block.a =
-            b.floats() + task_.batch.offsets[kProductB] + task_.column + k0 * work_.b.depth_stride;
+        block.a = b.floats() + b_offset + task_.column + k0 * work_.b.depth_stride;
       }
       kernels_.multiply(block);
     });

@@ -85,12 +85,33 @@ class MoveProgram : public CpuProgram {
       overwrites_ = overwrites_ || move.index == MoveIndex::kDestination;
       cost_bytes_ += 2 * rows * length * bytes_;
     }
-    if (!overwrites_) phases_ = {std::accumulate(phases_.begin(), phases_.end(), uint64_t{0})};
+    is_short_ = cost_bytes_ <= 2 * kTaskElements * bytes_;
+    const uint64_t tasks = std::accumulate(phases_.begin(), phases_.end(), uint64_t{0});
+    if (is_short_ || !overwrites_) phases_ = {is_short_ ? 1 : tasks};
   }
 
   void Run(size_t phase, uint64_t task, const RunBuffers& buffers) const override {
+    if (is_short_) {
+      for (const Phase& step : steps_) {
+        for (uint64_t each = 0; each < step.tasks; ++each) RunTask(step, each, buffers);
+      }
+      return;
+    }
     while (!overwrites_ && task >= steps_[phase].tasks) task -= steps_[phase++].tasks;
-    const Phase& step = steps_[phase];
+    RunTask(steps_[phase], task, buffers);
+  }
+
+ private:
+  struct Phase {
+    size_t move = 0;
+    uint64_t rows = 1;
+    uint64_t rows_a_task = 1;
+    uint64_t first_part = 0;
+    uint64_t parts = 1;  // of each row
+    uint64_t tasks = 1;
+  };
+
+  void RunTask(const Phase& step, uint64_t task, const RunBuffers& buffers) const {
     const Move& move = moves_[step.move];
     const MoveDim& row = move.dims.back();
     const uint64_t first = (step.first_part + task % step.parts) * kTaskElements;
@@ -106,16 +127,6 @@ class MoveProgram : public CpuProgram {
       MoveRow(step.move, place, first, end, buffers);
     }
   }
-
- private:
-  struct Phase {
-    size_t move = 0;
-    uint64_t rows = 1;
-    uint64_t rows_a_task = 1;
-    uint64_t first_part = 0;
-    uint64_t parts = 1;  // of each row
-    uint64_t tasks = 1;
-  };
 
   // Steps [first, end) of the row that begins there.
   void MoveRow(size_t number, MovePlace place, uint64_t first, uint64_t end,
@@ -196,6 +207,7 @@ class MoveProgram : public CpuProgram {
   std::vector<DataType> index_types_;  // of the moves
   std::vector<std::vector<uint32_t>> nearest_;
   std::vector<Phase> steps_;
+  bool is_short_ = false;    // one task does all steps
   bool overwrites_ = false;  // each step has a phase; otherwise they share one
   const uint32_t bytes_;
 };

@@ -59,7 +59,8 @@ uint64_t LargestSum(const std::vector<Block>& blocks, size_t nodes) {
 
 }  // namespace
 
-ProgramPlaces Place(const Program& program, absl::Span<const uint64_t> scratch_bytes) {
+ProgramPlaces Place(const Program& program, absl::Span<const uint64_t> scratch_bytes,
+                    absl::Span<const ValuePart> parts) {
   ProgramPlaces places;
   places.values.resize(program.values.size());
   places.scratch_offsets.resize(program.nodes.size());
@@ -87,11 +88,22 @@ ProgramPlaces Place(const Program& program, absl::Span<const uint64_t> scratch_b
       blocks.push_back({scratch_bytes[n], n, n, &places.scratch_offsets[n]});
     }
   }
+  for (const ValuePart& part : parts) {
+    Block& block = intermediates[part.value];
+    Block& whole = intermediates[part.whole];
+    whole.first = std::min(whole.first, block.first);
+    whole.last = std::max(whole.last, block.last);
+    block.size_bytes = 0;
+  }
   for (const Block& block : intermediates) {
     if (block.size_bytes > 0) blocks.push_back(block);
   }
   places.live_bytes = LargestSum(blocks, program.nodes.size());
   places.arena_bytes = PlaceBlocks(std::move(blocks));
+  for (size_t i = parts.size(); i-- > 0;) {
+    places.values[parts[i].value].offset_bytes =
+        places.values[parts[i].whole].offset_bytes + parts[i].offset_bytes;
+  }
   return places;
 }
 

@@ -19,6 +19,13 @@ struct ValuePlace {
   uint64_t offset_bytes = 0;  // of an intermediate: in the arena; of a view: of its first element
 };
 
+// An intermediate that is a part of another one: its memory begins at the offset.
+struct ValuePart {
+  uint32_t value = 0;
+  uint32_t whole = 0;
+  uint64_t offset_bytes = 0;
+};
+
 // Intermediates and scratch share one arena. What is needed at the same time does not overlap: an
 // intermediate from the node that writes it to the last one that reads it, scratch during its node.
 struct ProgramPlaces {
@@ -30,8 +37,10 @@ struct ProgramPlaces {
 
 // `program` must have passed Validate, except that some intermediates may be in no node. Those take
 // no memory, the others take whole multiples of the alignment, so that
-// kernels may read and write whole vectors.
-ProgramPlaces Place(const Program& program, absl::Span<const uint64_t> scratch_bytes);
+// kernels may read and write whole vectors. A part has no other whole, and what is a part of it is
+// in `parts` before it.
+ProgramPlaces Place(const Program& program, absl::Span<const uint64_t> scratch_bytes,
+                    absl::Span<const ValuePart> parts = {});
 
 // Where the first element of a view of the program is.
 ValuePlace PlaceOf(const ProgramView& view, const Program& program, const ProgramPlaces& places);

@@ -15,6 +15,7 @@
 #include "kernels/operators/elementwise/element_wise.h"
 #include "kernels/operators/elementwise/fuse_chains.h"
 #include "kernels/operators/matrix/matrix_desc.h"
+#include "kernels/operators/movement/movement.h"
 #include "tests/kernels/random_program.h"
 #include "tests/support/programs.h"
 
@@ -140,6 +141,57 @@ TEST(CpuPlan, ATransposedOrSharedResultHasAKernelOfItsOwn) {
   const uint32_t y = Gemm(shared, c, v);
   ExpectKernels(3, shared.Return(Add(shared, Op::kAbs, {y})).Return(Add(shared, Op::kNegate, {y})),
                 v);
+}
+
+uint32_t Join(ProgramBuilder& b, const std::vector<uint32_t>& values, uint32_t axis) {
+  std::vector<TensorDesc> tensors;
+  for (const uint32_t value : values) tensors.push_back(b.tensor(value));
+  return b.Add(DescOf(kJoinSchema, tensors, {{"axis", axis}}), {values.begin(), values.end()})[0];
+}
+
+// Of the joins of a program, which has `others` kernels besides them, `moving` move elements.
+void ExpectMovingJoins(size_t moving, size_t others, const ProgramBuilder& builder) {
+  const Program program = *Validate(builder.program());
+  const std::vector<TensorBytes> inputs = RandomInputs(program, 1);
+  const std::unique_ptr<Device> device = CreateCpuDevice({.threads = 1});
+  const auto expected = RunNodeByNode(*device, program, inputs);
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  const CpuPlan plan = MakeCpuPlan(FuseChains(program));
+  EXPECT_EQ(static_cast<size_t>(
+                std::count_if(plan.nodes.begin(), plan.nodes.end(),
+                              [](const CpuNode& node) { return !node.work->phases().empty(); })),
+            others + moving)
+      << ToString(program);
+  for (const uint32_t threads : {1, 2, 4}) {
+    EXPECT_EQ(RunOn(program, inputs, threads), *expected) << ToString(program);
+  }
+}
+
+TEST(CpuPlan, JoinedResultsAreWrittenInTheirPlaces) {
+  for (const uint32_t batches : {1u, 2u}) {
+    for (const bool returns_join : {false, true}) {
+      ProgramBuilder b;
+      const auto convolve = [&](uint32_t from, uint32_t channels) {
+        const uint32_t filter = b.Input(Floats({channels, b.tensor(from).sizes[1], 1, 1}));
+        return b.Add(
+            ConvolutionDesc{.input = b.tensor(from), .filter = b.tensor(filter), .bias = {}},
+            {from, filter})[0];
+      };
+      const uint32_t input = b.Input(Floats({batches, 7, 5, 3}));
+      // As in a dense block: everything so far is read, and joined with what comes of it.
+      const uint32_t first = Join(b, {convolve(input, 3), convolve(input, 1)}, 1);
+      const uint32_t second = Join(b, {first, convolve(first, 2)}, 1);
+      const uint32_t third = Join(b, {convolve(second, 4), second}, 1);
+      b.Return(Add(b, Op::kNegate, {first}));
+      b.Return(returns_join ? third : convolve(third, 2));
+      const size_t moving = batches > 1 ? 3 : returns_join ? 1 : 0;
+      ExpectMovingJoins(moving, returns_join ? 5 : 6, b);
+    }
+  }
+  ProgramBuilder twice;
+  const uint32_t x = Gemm(twice, twice.Input(Floats({6, 9})), twice.Input(Floats({9, 8})));
+  const uint32_t both = Join(twice, {x, x}, 0);
+  ExpectMovingJoins(1, 2, twice.Return(Gemm(twice, both, twice.Input(Floats({8, 3})))));
 }
 
 struct Convolution {

@@ -138,6 +138,28 @@ TEST(Place, KeepsWhatIsReadLater) {
   EXPECT_EQ(places.arena_bytes, 5120u + 3 * 4096);
 }
 
+TEST(Place, PutsPartsIntoTheirWholes) {
+  ProgramBuilder builder;
+  const TensorDesc tensor = {DataType::kFloat32, {1000}};
+  const TensorDesc large = {DataType::kFloat32, {3000}};
+  const uint32_t input = builder.Input(tensor);
+  const CumulativeSummationDesc sums = {.input = tensor};
+  const uint32_t a = builder.Add(sums, {input})[0];
+  const uint32_t b = builder.Add(sums, {a})[0];
+  const uint32_t c = builder.Add(sums, {b})[0];
+  const uint32_t whole =
+      builder.Add(CumulativeSummationDesc{.input = {DataType::kFloat32, {3000}, {0}}}, {c})[0];
+  builder.Return(builder.Add(CumulativeSummationDesc{.input = large}, {whole})[0]);
+  const std::vector<uint64_t> scratch_bytes(5, 100);
+  // `c` is a part of `b`, and that one of `whole`, which is needed from the second node on.
+  const ProgramPlaces places =
+      Place(builder.program(), scratch_bytes, {{c, b, 800}, {b, whole, 4000}});
+  EXPECT_EQ(places.values[b].offset_bytes, places.values[whole].offset_bytes + 4000);
+  EXPECT_EQ(places.values[c].offset_bytes, places.values[whole].offset_bytes + 4800);
+  EXPECT_EQ(places.live_bytes, RoundUp(12000, kPlacementAlignment) + 4096 + 100);
+  EXPECT_GE(places.values[a].offset_bytes, RoundUp(12000, kPlacementAlignment));
+}
+
 TEST(Place, LetsNothingOverlapInRandomPrograms) {
   uint64_t arena_bytes = 0;
   uint64_t all_bytes = 0;

@@ -164,8 +164,8 @@ absl::Status Profile(Device& device, const Program& program) {
     std::cout << absl::StreamFormat(
         "%10.1f %5.1f%% %10.1f %4d %.2f [%s] %s\n", absl::ToDoubleMicroseconds(time),
         100 * absl::FDivDuration(time, total), absl::ToDoubleMicroseconds(shared[n]), n,
-        absl::FDivDuration(TimeOn(2, fastest[n]), time), absl::StrJoin(step.phases, "+"),
-        step.text);
+        absl::FDivDuration(TimeOn(2, fastest[n]), std::max(time, absl::Nanoseconds(1))),
+        absl::StrJoin(step.phases, "+"), step.text);
   }
   return absl::OkStatus();
 }

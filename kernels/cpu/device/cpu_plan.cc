@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/hash/hash.h"
 #include "kernels/cpu/device/sliced_program.h"
 #include "kernels/cpu/task_memory.h"
@@ -11,6 +12,7 @@
 #include "kernels/operators/elementwise/chain_ranges.h"
 #include "kernels/operators/elementwise/element_wise_chain.h"
 #include "kernels/operators/lower.h"
+#include "kernels/operators/movement/movement.h"
 #include "kernels/operators/operator_cpu.h"
 #include "kernels/operators/operator_list.h"
 #include "kernels/operators/program_steps.h"
@@ -188,6 +190,61 @@ class ChainFolder {
   std::vector<size_t> reads_;    // how often nodes read it
 };
 
+// A join whose inputs are written where they belong.
+class PlacedJoin : public CpuProgram {
+ public:
+  void Run(size_t /*phase*/, uint64_t /*task*/, const RunBuffers& /*buffers*/) const override {}
+};
+
+// Makes the inputs of joins parts of their outputs, if they are adjacent there, and nothing else
+// than intermediates.
+class JoinPlacer {
+ public:
+  explicit JoinPlacer(const Program& program)
+      : program_(program), is_part_(program.values.size(), false) {}
+
+  bool CanPlace(const ProgramNode& node) const {
+    if (node.desc.schema != &kJoinSchema) return false;
+    const TensorDesc& output = *node.desc.outputs[0];
+    const auto axis = output.sizes.begin() + node.desc.number("axis");
+    absl::flat_hash_set<uint32_t> values;
+    return program_.values[node.outputs[0]].kind == ValueKind::kIntermediate && IsPacked(output) &&
+           std::all_of(output.sizes.begin(), axis, [](uint32_t size) { return size == 1; }) &&
+           std::all_of(node.inputs.begin(), node.inputs.end(), [&](const ProgramView& view) {
+             return IsWhole(view, node.desc.inputs[&view - node.inputs.data()]) &&
+                    values.insert(view.value).second;
+           });
+  }
+
+  void Place(const ProgramNode& node) {
+    uint64_t offset = 0;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const uint32_t value = node.inputs[i].value;
+      parts_.push_back({.value = value, .whole = node.outputs[0], .offset_bytes = offset});
+      offset += BytesOf(node.desc.inputs[i]);
+      is_part_[value] = true;
+    }
+  }
+
+  std::vector<ValuePart> Take() && { return std::move(parts_); }
+
+ private:
+  static uint64_t BytesOf(const TensorDesc& packed) {
+    return ElementCount(packed) * ElementBytes(packed.data_type);
+  }
+
+  bool IsWhole(const ProgramView& view, const TensorDesc& read) const {
+    const ProgramValue& value = program_.values[view.value];
+    return value.kind == ValueKind::kIntermediate && !is_part_[view.value] &&
+           view.first_element == 0 && IsPacked(read) && IsPacked(value.tensor) &&
+           ElementCount(read) == ElementCount(value.tensor);
+  }
+
+  const Program& program_;
+  std::vector<bool> is_part_;
+  std::vector<ValuePart> parts_;
+};
+
 // Simplifies a program, of whose nodes these are the works and what they compute.
 void Simplify(Program& program, std::vector<std::unique_ptr<CpuProgram>>& works,
               std::vector<std::vector<uint32_t>>& operators) {
@@ -233,14 +290,19 @@ CpuPlan MakeCpuPlan(const Program& program) {
   }
   Simplify(validated, works, operators);
   std::vector<uint64_t> scratch_bytes;
+  JoinPlacer joins(validated);
   for (size_t n = 0; n < works.size(); ++n) {
+    if (joins.CanPlace(validated.nodes[n])) {
+      joins.Place(validated.nodes[n]);
+      works[n] = std::make_unique<PlacedJoin>();
+    }
     scratch_bytes.push_back(works[n]->scratch_bytes());
     for (size_t phase = 0; phase < works[n]->phases().size(); ++phase) {
       plan.phases.push_back({n, phase, works[n]->phases()[phase]});
     }
     plan.nodes.push_back({.operators = std::move(operators[n]), .work = std::move(works[n])});
   }
-  const ProgramPlaces places = Place(validated, scratch_bytes);
+  const ProgramPlaces places = Place(validated, scratch_bytes, std::move(joins).Take());
   for (size_t i = 0; i < plan.nodes.size(); ++i) {
     CpuNode& node = plan.nodes[i];
     for (const ProgramView& view : validated.nodes[i].inputs) {
@@ -267,6 +329,7 @@ ProgramReport ReportOf(const Program& program, const CpuPlan& plan) {
   for (size_t i = 0; i < report.steps.size(); ++i) {
     ProgramStep& step = report.steps[i];
     step.phases = plan.nodes[i].work->phases();
+    if (step.phases.empty()) step.read_bytes = step.written_bytes = 0;
     for (uint32_t& node : step.operators) node = origins[node];
     step.operators.erase(std::unique(step.operators.begin(), step.operators.end()),
                          step.operators.end());

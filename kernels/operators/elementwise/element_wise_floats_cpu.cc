@@ -261,19 +261,25 @@ bool HasFused(ElementWiseOp op) {
 // Eight vectors, in registers: an array would be in memory.
 #define OPMILL_EACH(f) f(v0, 0) f(v1, 1) f(v2, 2) f(v3, 3) f(v4, 4) f(v5, 5) f(v6, 6) f(v7, 7)
 
+// Of these the first kVectors.
+template <size_t kVectors>
 HWY_INLINE void FusedBlockOf(const FusedStep* steps, size_t step_count, const float* const* inputs,
                              size_t first, float* result) {
   const size_t n = hn::Lanes(df);
-#define OPMILL_LOAD(v, i) Floats v = hn::LoadU(df, inputs[first] + i * n);
+#define OPMILL_LOAD(v, i) \
+  Floats v = i < kVectors ? hn::LoadU(df, inputs[first] + i * n) : hn::Zero(df);
   OPMILL_EACH(OPMILL_LOAD)
   for (const FusedStep* step = steps; step != steps + step_count; ++step) {
     const float* from = inputs[step->input];
     const uint64_t p0 = std::bit_cast<uint32_t>(step->parameters[0]);
     const uint64_t p1 = std::bit_cast<uint32_t>(step->parameters[1]);
     switch (step->op) {
-#define OPMILL_VALUE_INPUT(v, i) v = Apply<kOp, false>(v, hn::LoadU(df, from + i * n), p0, p1);
-#define OPMILL_INPUT_VALUE(v, i) v = Apply<kOp, false>(hn::LoadU(df, from + i * n), v, p0, p1);
-#define OPMILL_VALUE_VALUE(v, i) v = Apply<kOp, false>(v, v, p0, p1);
+#define OPMILL_VALUE_INPUT(v, i) \
+  if constexpr (i < kVectors) v = Apply<kOp, false>(v, hn::LoadU(df, from + i * n), p0, p1);
+#define OPMILL_INPUT_VALUE(v, i) \
+  if constexpr (i < kVectors) v = Apply<kOp, false>(hn::LoadU(df, from + i * n), v, p0, p1);
+#define OPMILL_VALUE_VALUE(v, i) \
+  if constexpr (i < kVectors) v = Apply<kOp, false>(v, v, p0, p1);
 #define OPMILL_CASE(Name)                                            \
   case ElementWiseOp::k##Name: {                                     \
     constexpr ElementWiseOp kOp = ElementWiseOp::k##Name;            \
@@ -300,40 +306,51 @@ HWY_INLINE void FusedBlockOf(const FusedStep* steps, size_t step_count, const fl
         continue;
     }
   }
-#define OPMILL_STORE(value, i) hn::StoreU(value.v, df, result + i * n);
+#define OPMILL_STORE(value, i) \
+  if constexpr (i < kVectors) hn::StoreU(value.v, df, result + i * n);
   OPMILL_EACH(OPMILL_STORE)
+}
+
+// Of `count` elements, at most kVectors vectors, through memory of whole ones.
+template <size_t kVectors>
+void FusedRest(const FusedStep* steps, size_t step_count, const FusedInput* inputs,
+               const float** at, size_t input_count, size_t first, float* result, size_t count) {
+  const size_t whole = kVectors * hn::Lanes(df);
+  HWY_ALIGN float rest[8][kVectors * hn::MaxLanes(df)];
+  HWY_ALIGN float rest_result[kVectors * hn::MaxLanes(df)];
+  for (size_t i = 0; i < input_count; ++i) {
+    if (inputs[i].step == 0) continue;
+    std::memcpy(rest[i], at[i], count * sizeof(float));
+    std::memset(rest[i] + count, 0, (whole - count) * sizeof(float));
+    at[i] = rest[i];
+  }
+  FusedBlockOf<kVectors>(steps, step_count, at, first, rest_result);
+  std::memcpy(result, rest_result, count * sizeof(float));
 }
 
 void Fused(const FusedStep* steps, size_t step_count, const FusedInput* inputs, size_t input_count,
            size_t first, float* result, size_t count) {
-  const size_t block = 8 * hn::Lanes(df);
+  constexpr size_t kFew = 2;  // vectors of short rows
   const size_t n = hn::Lanes(df);
+  const size_t block = 8 * n;
+  const size_t vectors = count <= kFew * n ? kFew : 8;
   const float* at[8] = {};
   HWY_ALIGN float repeated[8][8 * hn::MaxLanes(df)];
   for (size_t i = 0; i < input_count; ++i) {
     at[i] = inputs[i].elements;
     if (inputs[i].step != 0) continue;
     const auto element = hn::Set(df, *at[i]);
-    for (size_t v = 0; v < 8; ++v) hn::Store(element, df, repeated[i] + v * n);
+    for (size_t v = 0; v < vectors; ++v) hn::Store(element, df, repeated[i] + v * n);
     at[i] = repeated[i];
   }
   size_t done = 0;
   for (; done + block <= count; done += block) {
-    FusedBlockOf(steps, step_count, at, first, result + done);
+    FusedBlockOf<8>(steps, step_count, at, first, result + done);
     for (size_t i = 0; i < input_count; ++i) at[i] += inputs[i].step * block;
   }
   if (done == count) return;
-  const size_t left = count - done;
-  HWY_ALIGN float rest[8][8 * hn::MaxLanes(df)];
-  HWY_ALIGN float rest_result[8 * hn::MaxLanes(df)];
-  for (size_t i = 0; i < input_count; ++i) {
-    if (inputs[i].step == 0) continue;
-    std::memcpy(rest[i], at[i], left * sizeof(float));
-    std::memset(rest[i] + left, 0, (block - left) * sizeof(float));
-    at[i] = rest[i];
-  }
-  FusedBlockOf(steps, step_count, at, first, rest_result);
-  std::memcpy(result + done, rest_result, left * sizeof(float));
+  const auto rest = count - done <= kFew * n ? &FusedRest<kFew> : &FusedRest<8>;
+  rest(steps, step_count, inputs, at, input_count, first, result + done, count - done);
 }
 
 }  // namespace HWY_NAMESPACE

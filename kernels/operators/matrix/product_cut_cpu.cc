@@ -15,6 +15,9 @@ constexpr uint64_t kPanelColumns = 32;  // tasks begin at multiples of it
 // Multiplications of a task: about a millisecond, and enough to be worth a task.
 constexpr uint64_t kMostTaskProducts = uint64_t{1} << 26;
 constexpr uint64_t kLeastTaskProducts = uint64_t{1} << 20;
+// Of few rows, whose panels of B are read once: a task begins with one that is not prefetched.
+constexpr uint64_t kFewRows = 48;
+constexpr uint64_t kLeastFewRowProducts = uint64_t{1} << 21;
 // Of one row, whose time is that of reading B: 512 KiB. Four times as much is read in the time that
 // it takes to wake a thread.
 constexpr uint64_t kLeastRowProducts = uint64_t{1} << 17;
@@ -193,8 +196,11 @@ ProductCut CutOf(const ProductWork& work, const MatrixKernels& kernels, uint64_t
   cut.rows = work.rows;
   const uint64_t depth = std::max<uint64_t>(work.depth, 1);
   const bool reads_b_once = cut.method == ProductMethod::kRow || cut.method == ProductMethod::kDots;
-  const uint64_t least_products = reads_b_once ? kLeastRowProducts : kLeastTaskProducts;
   const bool has_lines = cut.method == ProductMethod::kLines;
+  const bool has_few_rows = !work.image.has_value() && work.rows <= kFewRows;
+  const uint64_t least_products = reads_b_once   ? kLeastRowProducts
+                                  : has_few_rows ? kLeastFewRowProducts
+                                                 : kLeastTaskProducts;
   const bool is_window = cut.method == ProductMethod::kWindow;
   cut.columns = work.columns;
   if (!is_window) {
@@ -205,6 +211,7 @@ ProductCut CutOf(const ProductWork& work, const MatrixKernels& kernels, uint64_t
     cut.columns = std::min(work.columns, std::clamp(wanted, kLeastColumns,
                                                     std::clamp(most / kPanelColumns * kPanelColumns,
                                                                kLeastColumns, kMostColumns)));
+    if (!has_lines) cut.columns = RoundUp(EvenPart(work.columns, cut.columns), kPanelColumns);
   }
   if (has_lines) {
     const uint64_t taps = work.image->taps.size();

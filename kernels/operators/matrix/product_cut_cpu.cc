@@ -211,7 +211,8 @@ ProductCut CutOf(const ProductWork& work, const MatrixKernels& kernels, uint64_t
     cut.columns = std::min(work.columns, std::clamp(wanted, kLeastColumns,
                                                     std::clamp(most / kPanelColumns * kPanelColumns,
                                                                kLeastColumns, kMostColumns)));
-    if (!has_lines) cut.columns = RoundUp(EvenPart(work.columns, cut.columns), kPanelColumns);
+    const uint64_t even = RoundUp(EvenPart(work.columns, cut.columns), kPanelColumns);
+    if (!has_lines) cut.columns = std::min(work.columns, even);
   }
   if (has_lines) {
     const uint64_t taps = work.image->taps.size();

@@ -21,7 +21,12 @@ wheel_verb() {
 # try_package wheels|deb|image [ARGUMENT...]: needs root.
 try_package() {
   install debootstrap
-  as_root python3 "tests/packaging/try_$1.py" "${@:2}"
+  local python=python3
+  if [[ $1 == deb ]]; then  # for its collector of traces
+    fetch_venv "$venv" "$requirements" || fail "pip cannot install $requirements; this needs a Python package index."
+    python=$venv/bin/python
+  fi
+  as_root "$python" "tests/packaging/try_$1.py" "${@:2}"
 }
 
 # deb [--try]

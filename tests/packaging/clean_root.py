@@ -44,8 +44,11 @@ StandardOutput=tty
 StandardError=tty
 TTYPath=/dev/console
 END
-# Quiet, except for what the script prints.
-exec systemd-nspawn --quiet --register=no --keep-unit --directory="$root" --resolv-conf=copy-host --boot \
+# Quiet, except for what the script prints. systemd may load programs into the kernel, which the limits of services
+# on addresses and devices need, also if this machine itself has no unified control groups.
+export SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1
+exec systemd-nspawn --quiet --register=no --keep-unit --directory="$root" --resolv-conf=copy-host \
+  --capability=CAP_BPF,CAP_NET_ADMIN --system-call-filter=bpf --boot \
   systemd.unit=try.service systemd.show_status=no systemd.log_level=err </dev/null
 """
 

@@ -14,6 +14,14 @@ namespace {
 
 constexpr size_t kMostPlaces = 10'000;  // beyond them, servers are asked again
 
+// The error, with the address of the server before its sentence.
+absl::Status NotThere(const std::string& address, const absl::Status& status) {
+  absl::Status said(status.code(), absl::StrCat(address, ": ", status.message()));
+  status.ForEachPayload(
+      [&](absl::string_view type, const absl::Cord& payload) { said.SetPayload(type, payload); });
+  return said;
+}
+
 }  // namespace
 
 absl::StatusOr<Client*> TensorServers::At(const std::string& address) {
@@ -130,13 +138,6 @@ absl::Status TensorServers::Delete(const std::string& name, std::optional<uint64
   const absl::Status deleted = client->DeleteTensor(name, if_generation);
   if (deleted.ok() || absl::IsNotFound(deleted)) Forget(name);
   return absl::IsNotFound(deleted) ? NotThere(address, deleted) : deleted;
-}
-
-absl::Status TensorServers::NotThere(const std::string& address, const absl::Status& status) {
-  absl::Status said(status.code(), absl::StrCat(address, ": ", status.message()));
-  status.ForEachPayload(
-      [&](absl::string_view type, const absl::Cord& payload) { said.SetPayload(type, payload); });
-  return said;
 }
 
 std::optional<std::string> TensorServers::Known(const std::string& name) {

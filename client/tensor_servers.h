@@ -52,8 +52,6 @@ class TensorServers {
   absl::StatusOr<std::string> PlaceOf(const std::string& name);
   // Of all tensors that the execution names. Empty: it may be any.
   absl::StatusOr<std::string> PlaceOf(const ExecutionOptions& execution);
-  // The error, with the address of the server before its sentence.
-  absl::Status NotThere(const std::string& address, const absl::Status& status);
   std::optional<std::string> Known(const std::string& name);
   void Remember(const std::string& name, const std::string& address);
   void Forget(const std::string& name);

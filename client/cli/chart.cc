@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_replace.h"
+#include "client/cli/markup.h"
 
 namespace opmill {
 namespace {
@@ -29,7 +29,7 @@ constexpr const char* kColours[] = {"#0072b2", "#d55e00", "#009e73", "#555555"};
 std::string Text(double x, double y, const char* anchor, const std::string& text,
                  const char* more = "") {
   return absl::StrFormat("<text x='%.1f' y='%.1f' text-anchor='%s'%s>%s</text>\n", x, y, anchor,
-                         more, absl::StrReplaceAll(text, {{"&", "&amp;"}, {"<", "&lt;"}}));
+                         more, EscapeMarkup(text));
 }
 
 std::string Line(double x1, double y1, double x2, double y2, const char* colour) {
@@ -60,7 +60,7 @@ std::string Polyline(const ChartLine& line, const char* colour, double top, doub
     absl::StrAppendFormat(&dots,
                           "<circle cx='%.1f' cy='%.1f' r='4' fill='%s'><title>%s %.4g</title>"
                           "</circle>\n",
-                          x, y, colour, line.name, line.values[i]);
+                          x, y, colour, EscapeMarkup(line.name), line.values[i]);
   }
   return absl::StrFormat("<polyline points='%s' fill='none' stroke='%s' stroke-width='2'/>\n%s",
                          points, colour, dots);

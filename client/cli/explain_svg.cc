@@ -9,10 +9,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "client/cli/explain_report.h"
 #include "client/cli/layers.h"
+#include "client/cli/markup.h"
 #include "client/cli/text_table.h"
 #include "kernels/base/excerpt.h"
 #include "kernels/base/utf8.h"
@@ -51,9 +51,7 @@ text{fill:#eee}
 )";
 
 // Names of files may have any character.
-std::string Escape(absl::string_view text) {
-  return absl::StrReplaceAll(Excerpt(text, 4096), {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}});
-}
+std::string Escape(absl::string_view text) { return EscapeMarkup(Excerpt(text, 4096)); }
 
 std::string Text(double x, double y, absl::string_view row_class, absl::string_view text) {
   return absl::StrFormat("<text class='%s' x='%.1f' y='%.1f'>%s</text>\n", row_class, x, y,

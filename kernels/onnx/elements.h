@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "kernels/base/half.h"
+#include "kernels/base/integer_types.h"
 #include "kernels/onnx/graph.h"
 
 namespace opmill::onnx {
@@ -25,29 +26,10 @@ T LoadAs(const char* at) {
 
 // Calls visit(T()) for the C++ type of the elements; FLOAT16 is not one.
 template <typename Visit>
-auto VisitType(ElementType type, Visit visit) {
-  switch (type) {
-    case ElementType::kFloat:
-      return visit(float());
-    case ElementType::kDouble:
-      return visit(double());
-    case ElementType::kInt8:
-      return visit(int8_t());
-    case ElementType::kInt16:
-      return visit(int16_t());
-    case ElementType::kUint16:
-      return visit(uint16_t());
-    case ElementType::kInt32:
-      return visit(int32_t());
-    case ElementType::kUint32:
-      return visit(uint32_t());
-    case ElementType::kInt64:
-      return visit(int64_t());
-    case ElementType::kUint64:
-      return visit(uint64_t());
-    default:
-      return visit(uint8_t());
-  }
+auto VisitType(ElementType type, const Visit& visit) {
+  if (type == ElementType::kFloat) return visit(float());
+  if (type == ElementType::kDouble) return visit(double());
+  return VisitInteger(type, visit);
 }
 
 template <typename T>

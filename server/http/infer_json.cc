@@ -14,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "inference/grpc_service.pb.h"
 #include "kernels/base/half.h"
+#include "kernels/base/integer_types.h"
 #include "kernels/base/json_text.h"
 #include "proto/stack_message.h"
 #include "server/http/json_messages.h"
@@ -41,28 +42,9 @@ struct Bool {
 template <typename Visit>
 auto VisitType(absl::string_view datatype, DataType type, const Visit& visit) {
   if (datatype == kBoolName) return visit(Bool());
-  switch (type) {
-    case DataType::kFloat32:
-      return visit(float());
-    case DataType::kFloat16:
-      return visit(Half());
-    case DataType::kInt64:
-      return visit(int64_t());
-    case DataType::kInt32:
-      return visit(int32_t());
-    case DataType::kInt16:
-      return visit(int16_t());
-    case DataType::kInt8:
-      return visit(int8_t());
-    case DataType::kUint64:
-      return visit(uint64_t());
-    case DataType::kUint32:
-      return visit(uint32_t());
-    case DataType::kUint16:
-      return visit(uint16_t());
-    default:
-      return visit(uint8_t());
-  }
+  if (type == DataType::kFloat32) return visit(float());
+  if (type == DataType::kFloat16) return visit(Half());
+  return VisitInteger(type, visit);
 }
 
 // BOOL has no DataType of its own.

@@ -1,6 +1,7 @@
 // Integer operations and casts, as loops that the compiler vectorizes.
 #include <type_traits>
 
+#include "kernels/base/integer_types.h"
 #include "kernels/operators/elementwise/element_wise_kernels.h"
 #include "kernels/operators/elementwise/element_wise_support.h"
 #include "kernels/operators/elementwise/integer_functions.h"
@@ -81,7 +82,7 @@ MapKernel FindIntegerMap(ElementWiseOp op, DataType type) {
 // Calls function(T()) with the type in which the processor holds an element.
 template <typename Function>
 MapKernel WithType(DataType type, const Function& function) {
-  return IsFloat(type) ? function(float()) : element_wise::WithInteger(type, function);
+  return IsFloat(type) ? function(float()) : VisitInteger(type, function);
 }
 
 template <typename From, typename To>

@@ -1,6 +1,7 @@
 #include <bit>
 #include <type_traits>
 
+#include "kernels/base/integer_types.h"
 #include "kernels/operators/elementwise/element_wise_chain.h"
 #include "kernels/operators/elementwise/element_wise_support.h"
 #include "kernels/operators/elementwise/integer_functions.h"
@@ -76,8 +77,8 @@ uint64_t CastBits(DataType from, DataType to, uint64_t bits) {
     if (IsNan(from, bits) && IsFloat(to)) return CanonicalNan(to);
     const double value = ToDouble(from, bits);
     if (IsFloat(to)) return FromDouble(to, value);
-    return WithInteger(to,
-                       [&](auto t) { return static_cast<uint64_t>(CastTo<decltype(t)>(value)); });
+    return VisitInteger(to,
+                        [&](auto t) { return static_cast<uint64_t>(CastTo<decltype(t)>(value)); });
   }
   if (!IsFloat(to)) return bits;  // sign-extended; the low bits are kept
   // An integer is rounded to FLOAT32 once.
@@ -102,7 +103,7 @@ uint64_t StepBits(const ChainStep& step, DataType type, const uint64_t (&bits)[3
     for (size_t i = 0; i < 3; ++i) x[i] = ToDouble(type, bits[i]);
     return Evaluate(step, x);
   }
-  return WithInteger(type, [&](auto t) {
+  return VisitInteger(type, [&](auto t) {
     decltype(t) x[3];
     for (size_t i = 0; i < 3; ++i) x[i] = static_cast<decltype(t)>(bits[i]);
     return Evaluate(step, x);

@@ -10,8 +10,6 @@
 #include <limits>
 #include <type_traits>
 
-#include "kernels/descriptor/tensor.h"
-
 namespace opmill::element_wise {
 
 // Of all numbers.
@@ -38,29 +36,6 @@ T Select(bool condition, T a, T b) {
 template <typename T>
 T Cast(T x) {
   return x;
-}
-
-// Calls function(T()) with the integer type of an element's size and sign.
-template <typename Function>
-auto WithInteger(DataType type, const Function& function) {
-  switch (type) {
-    case DataType::kInt8:
-      return function(int8_t());
-    case DataType::kInt16:
-      return function(int16_t());
-    case DataType::kInt32:
-      return function(int32_t());
-    case DataType::kInt64:
-      return function(int64_t());
-    case DataType::kUint8:
-      return function(uint8_t());
-    case DataType::kUint16:
-      return function(uint16_t());
-    case DataType::kUint32:
-      return function(uint32_t());
-    default:
-      return function(uint64_t());
-  }
 }
 
 // Wide enough that products of narrow types do not overflow a signed int.

@@ -117,8 +117,9 @@ struct OperatorSchema {
   bool has_rows() const { return !inputs.empty() && inputs[0].has_rows; }
   bool has_functions() const { return function_attribute != kNoFunctions; }
   size_t AttributeIndex(absl::string_view attribute) const;  // attributes.size() if there is none
-  size_t RowLengthIndex()
-      const;  // the attribute with longest_row; attributes.size() if none has it
+  // The attribute with longest_row; attributes.size() if none has it.
+  size_t RowLengthIndex() const;
+  bool has_row_length() const { return RowLengthIndex() < attributes.size(); }
 };
 
 // "LOG_SUM_EXP"; "UNKNOWN" for a number that the attribute does not define.

@@ -204,9 +204,9 @@ class JoinableOperator final : public Joinable {
 
   // 0 if the operator has no such attribute.
   static uint32_t LengthOf(const OperatorDesc& desc) {
-    const size_t attribute = desc.schema->RowLengthIndex();
-    if (attribute == desc.schema->attributes.size()) return 0;
-    return desc.number(desc.schema->attributes[attribute].name);
+    const OperatorSchema& schema = *desc.schema;
+    return schema.has_row_length() ? desc.number(schema.attributes[schema.RowLengthIndex()].name)
+                                   : 0;
   }
   // Requests are joined if this is the same for them.
   uint32_t LengthClass() const {

@@ -73,8 +73,7 @@ bool FitsOutput(const Execution& execution, const TensorDesc& own, const TensorD
                 uint32_t rows) {
   const ExecutionRequest& request = execution.request();
   if (HasEqualRows(own, request.rows(), joined, rows)) return true;
-  const bool has_row_length = request.op.has_value() && request.op->schema->RowLengthIndex() <
-                                                            request.op->schema->attributes.size();
+  const bool has_row_length = request.op.has_value() && request.op->schema->has_row_length();
   return has_row_length && own.data_type == joined.data_type && IsPacked(own) && IsPacked(joined) &&
          own.sizes[1] < joined.sizes[1];
 }

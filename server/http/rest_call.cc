@@ -138,7 +138,9 @@ absl::Status RestCall::Begin(RestHeader header) {
         "The request comes from a page of another site (Origin, Sec-Fetch-Site); this server "
         "answers none of these.");
   }
-  absl::StatusOr<RoutedRequest> routed = FindRoute(header_.verb, header_.target);
+  absl::string_view verb = header_.verb;
+  if (verb == "HEAD") verb = "GET";
+  absl::StatusOr<RoutedRequest> routed = FindRoute(verb, header_.target);
   if (!routed.ok()) {
     return absl::IsUnimplemented(routed.status()) ? WithHttpStatus(routed.status(), 405)
                                                   : routed.status();

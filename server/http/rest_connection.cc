@@ -254,7 +254,6 @@ class RestConnection final : public RestConnections::Member,
     if (status.ok()) status = FieldsOf(parser, header);
     const bool is_clear = status.ok();
     const bool is_head = header.verb == "HEAD";
-    if (is_head) header.verb = "GET";
     if (status.ok()) status = call->Begin(std::move(header));
     account_ = call->account();
     shared_.parts.open_calls.Add(*this);

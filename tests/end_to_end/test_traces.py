@@ -203,8 +203,12 @@ class Traces(unittest.TestCase):
         self.assertEqual(rest.ask(server, "GET", "/v2/health/ready").status, 200)
         self.assertEqual(rest.ask(server, "GET", "/v2/models/nothing").status, 404)
         self.assertEqual(rest.ask(server, "GET", "/v3").status, 404)
-        ready, missing, unknown = sorted(collector.roots(3, inner=2), key=lambda root: root.begin)
+        self.assertEqual(rest.ask(server, "HEAD", "/v2/health/ready").status, 200)
+        ready, missing, unknown, head = sorted(collector.roots(4, inner=3),
+                                               key=lambda root: root.begin)
         self.assertEqual((ready.name, ready.parent), ("GET /v2/health/ready", ""))
+        self.assertEqual((head.name, head.attributes["http.request.method"]),
+                         ("HEAD /v2/health/ready", "HEAD"))
         self.assertEqual(missing.attributes["http.response.status_code"], 404)
         call = missing.child("call").child("inference.GRPCInferenceService/ModelMetadata")
         self.assertEqual(call.attributes["rpc.grpc.status_code"], grpc.StatusCode.NOT_FOUND.value[0])
@@ -212,7 +216,7 @@ class Traces(unittest.TestCase):
         self.assertIsNone(missing.error)  # of the caller, not of the server
         self.assertEqual((unknown.name, unknown.attributes["http.request.method"],
                           unknown.attributes["url.path"]), ("HTTP", "_OTHER", "/v3"))
-        self.assertEqual({root.trace for root in (ready, missing, unknown)},
+        self.assertEqual({root.trace for root in (ready, missing, unknown, head)},
                          {span.trace for span in collector.spans()})
 
     def test_requests_that_fail(self):

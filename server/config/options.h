@@ -98,9 +98,10 @@ struct AccessOptions {
 
 // Where spans of calls go, for which calls.
 struct TraceOptions {
-  std::string endpoint;  // host:port, optionally after http:// or https://; empty: nowhere
-  std::string ca_file;   // UTF-8; with https://; empty: the system's authorities
-  double sample = 1;     // the part of the calls whose callers do not decide, 0 to 1
+  std::string endpoint;  // host:port; empty: nowhere
+  bool uses_tls = false;
+  std::string ca_file;  // UTF-8; with TLS; empty: the system's authorities
+  double sample = 1;    // the part of the calls whose callers do not decide, 0 to 1
 };
 
 struct ServerOptions {

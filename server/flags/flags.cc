@@ -249,16 +249,18 @@ absl::Status ReadRepository(RepositoryOptions& repository) {
 }
 
 absl::Status ReadTraces(TraceOptions& traces) {
-  traces = {.endpoint = absl::GetFlag(FLAGS_trace_endpoint),
-            .ca_file = absl::GetFlag(FLAGS_trace_ca),
-            .sample = absl::GetFlag(FLAGS_trace_sample)};
-  absl::string_view address = traces.endpoint;
+  const std::string endpoint = absl::GetFlag(FLAGS_trace_endpoint);
+  absl::string_view address = endpoint;
   const bool uses_tls = absl::ConsumePrefix(&address, "https://");
   if (!uses_tls) absl::ConsumePrefix(&address, "http://");
+  traces = {.endpoint = std::string(address),
+            .uses_tls = uses_tls,
+            .ca_file = absl::GetFlag(FLAGS_trace_ca),
+            .sample = absl::GetFlag(FLAGS_trace_sample)};
   const bool is_address = PortOf(address).value_or(0) != 0 && !absl::StrContains(address, '/');
-  if (!traces.endpoint.empty() && !is_address) {
+  if (!endpoint.empty() && !is_address) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--trace_endpoint is \"", traces.endpoint,
+        absl::StrCat("--trace_endpoint is \"", endpoint,
                      "\"; it must be host:port or https://host:port, such as 127.0.0.1:4317."));
   }
   if (!traces.ca_file.empty() && !uses_tls) {

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "absl/types/span.h"
 #include "grpcpp/grpcpp.h"
 #include "grpcpp/support/proto_buffer_reader.h"
@@ -57,11 +56,8 @@ absl::Status CheckAnswer(grpc::ByteBuffer& response) {
 
 absl::StatusOr<std::unique_ptr<Traces>> Traces::Create(const TraceOptions& options,
                                                        std::string device) {
-  absl::string_view target = options.endpoint;
-  const bool uses_tls = absl::ConsumePrefix(&target, "https://");
-  if (!uses_tls) absl::ConsumePrefix(&target, "http://");
   std::shared_ptr<grpc::ChannelCredentials> credentials = grpc::InsecureChannelCredentials();
-  if (uses_tls) {
+  if (options.uses_tls) {
     grpc::SslCredentialsOptions ssl;
     if (!options.ca_file.empty()) {
       ASSIGN_OR_RETURN(ssl.pem_root_certs,
@@ -70,15 +66,13 @@ absl::StatusOr<std::unique_ptr<Traces>> Traces::Create(const TraceOptions& optio
     }
     credentials = grpc::SslCredentials(ssl);
   }
-  return std::unique_ptr<Traces>(
-      new Traces(options, credentials, std::string(target), std::move(device)));
+  return std::unique_ptr<Traces>(new Traces(options, credentials, std::move(device)));
 }
 
 Traces::Traces(const TraceOptions& options,
-               const std::shared_ptr<grpc::ChannelCredentials>& credentials,
-               const std::string& target, std::string device)
+               const std::shared_ptr<grpc::ChannelCredentials>& credentials, std::string device)
     : sample_(options.sample),
-      collector_(grpc::CreateCustomChannel(target, credentials, SoonReconnected())),
+      collector_(grpc::CreateCustomChannel(options.endpoint, credentials, SoonReconnected())),
       encoder_(std::move(device)),
       thread_([this] { Export(); }) {}
 

@@ -60,7 +60,7 @@ class Traces {
   using Calls = std::vector<std::unique_ptr<TracedCall>>;
 
   Traces(const TraceOptions& options, const std::shared_ptr<grpc::ChannelCredentials>& credentials,
-         const std::string& target, std::string device);
+         std::string device);
 
   void Export() ABSL_LOCKS_EXCLUDED(mutex_);
   // Until a batch is complete or old enough. False after Stop.

@@ -1,4 +1,5 @@
-// Converts absl::Status to grpc::Status with google.rpc details. This is the only place that does.
+// Converts absl::Status to grpc::Status with google.rpc details. This is the only place that does;
+// server/status/from_grpc.h has the inverse.
 #ifndef OPMILL_SERVER_API_GRPC_STATUS_H_
 #define OPMILL_SERVER_API_GRPC_STATUS_H_
 

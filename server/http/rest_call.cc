@@ -23,6 +23,7 @@
 #include "server/api/out_of_memory.h"
 #include "server/http/compression.h"
 #include "server/http/json_messages.h"
+#include "server/status/from_grpc.h"
 #include "server/traces/trace_context.h"
 
 namespace opmill {
@@ -275,10 +276,7 @@ RestAnswer RestCall::Answer() {
     if (traced_ != nullptr) traced_->status = status;
   } else {
     answer = ErrorAnswer(result_);
-    if (traced_ != nullptr) {
-      traced_->status = absl::Status(static_cast<absl::StatusCode>(result_.error_code()),
-                                     result_.error_message());
-    }
+    if (traced_ != nullptr) traced_->status = ToAbslStatus(result_);
   }
   if (IsTraceparent(header_.traceparent)) {
     answer.fields.emplace_back(kTraceparent, header_.traceparent);

@@ -14,6 +14,7 @@
 #include "opentelemetry/trace_service.pb.h"
 #include "server/observe/log.h"
 #include "server/observe/recent_errors.h"
+#include "server/status/from_grpc.h"
 
 namespace opmill {
 namespace {
@@ -177,10 +178,7 @@ absl::Status Traces::Send(absl::Span<const std::unique_ptr<TracedCall>> calls) {
     context.TryCancel();
     changed_.Await(&mutex_, has_come, absl::InfiniteFuture());
   }
-  if (!answer.status.ok()) {
-    return absl::Status(static_cast<absl::StatusCode>(answer.status.error_code()),
-                        answer.status.error_message());
-  }
+  if (!answer.status.ok()) return ToAbslStatus(answer.status);
   return CheckAnswer(response);
 }
 

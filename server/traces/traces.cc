@@ -24,6 +24,7 @@ constexpr uint64_t kCallsOfBatch = 512;
 constexpr absl::Duration kDelay = absl::Seconds(1);
 // For a batch; also how long a collector that is away is waited for.
 constexpr absl::Duration kTimeout = absl::Seconds(10);
+constexpr absl::Duration kTimeoutOfReason = absl::Seconds(1);
 constexpr absl::Duration kBetweenReports = absl::Minutes(1);
 constexpr size_t kMostBytesOfAuthorities = size_t{4} << 20;
 
@@ -148,38 +149,45 @@ Traces::Calls Traces::Take() {
   return calls;
 }
 
-// Without wait_for_ready a batch would be lost whenever the collector is restarted.
 absl::Status Traces::Send(absl::Span<const std::unique_ptr<TracedCall>> calls) {
   const absl::Duration to_time_of_day =
       absl::FromChrono(std::chrono::system_clock::now()) - SteadyNow();
   for (const std::unique_ptr<TracedCall>& call : calls) encoder_.Add(*call, to_time_of_day);
-  const grpc::ByteBuffer request = encoder_.Take();
-
-  struct Answer {
-    grpc::Status status;
-    bool has_come = false;
-  };
-  Answer answer;
   grpc::ByteBuffer response;
+  // Without waiting a batch would be lost whenever the collector is restarted.
+  const grpc::Status status = Call(encoder_.Take(), /*waits=*/true, kTimeout, response);
+  if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED && !has_stopped_) {
+    // A call that waits does not say what it waited for. One that does not wait says why there is
+    // no connection.
+    const grpc::Slice nothing;
+    const grpc::Status why =
+        Call(grpc::ByteBuffer(&nothing, 1), /*waits=*/false, kTimeoutOfReason, response);
+    if (why.error_code() == grpc::StatusCode::UNAVAILABLE) return ToAbslStatus(why);
+  }
+  return status.ok() ? CheckAnswer(response) : ToAbslStatus(status);
+}
+
+grpc::Status Traces::Call(const grpc::ByteBuffer& request, bool waits, absl::Duration timeout,
+                          grpc::ByteBuffer& response) {
+  std::optional<grpc::Status> answer;
   grpc::ClientContext context;
-  context.set_wait_for_ready(true);
-  context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoMilliseconds(kTimeout));
+  context.set_wait_for_ready(waits);
+  context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoMilliseconds(timeout));
   collector_.UnaryCall(&context, kExport, {}, &request, &response,
                        [this, &answer](grpc::Status status) {
                          const absl::MutexLock lock(&mutex_);
-                         answer = {std::move(status), true};
+                         answer = std::move(status);
                          changed_.SignalAll();
                        });
   const absl::MutexLock lock(&mutex_);
-  const auto has_come = [&answer] { return answer.has_come; };
+  const auto has_come = [&answer] { return answer.has_value(); };
   changed_.Await(
-      &mutex_, [&] { return answer.has_come || has_stopped_.load(); }, absl::InfiniteFuture());
+      &mutex_, [&] { return has_come() || has_stopped_.load(); }, absl::InfiniteFuture());
   if (!changed_.Await(&mutex_, has_come, stop_at_)) {
     context.TryCancel();
     changed_.Await(&mutex_, has_come, absl::InfiniteFuture());
   }
-  if (!answer.status.ok()) return ToAbslStatus(answer.status);
-  return CheckAnswer(response);
+  return *std::move(answer);
 }
 
 void Traces::LogDropped(const absl::Status& why) {

@@ -68,6 +68,9 @@ class Traces {
   Calls Take();
   absl::Status Send(absl::Span<const std::unique_ptr<TracedCall>> calls)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // `waits` for a collector that is away, until the timeout.
+  grpc::Status Call(const grpc::ByteBuffer& request, bool waits, absl::Duration timeout,
+                    grpc::ByteBuffer& response) ABSL_LOCKS_EXCLUDED(mutex_);
   void Drop(uint64_t calls) { dropped_.fetch_add(calls, std::memory_order_relaxed); }
   void LogDropped(const absl::Status& why);
 

@@ -290,6 +290,17 @@ class Traces(unittest.TestCase):
             collector.roots(1)
         self.assertEqual(server.lines("traces_dropped"), [])
 
+    def test_the_log_says_why_there_is_no_collector(self):
+        with Collector() as gone:
+            endpoint = gone.endpoint
+        server = self.enterContext(ServerProcess(f"--trace_endpoint=http://{endpoint}",
+                                                 device="reference"))
+        self.hardmax(self.stub(server))
+        line = server.wait_for(lambda line: line.get("event") == "traces_dropped")
+        self.assertEqual((line["calls"], line["code"]), (1, "UNAVAILABLE"))
+        self.assertIn(endpoint, line["error"])
+        self.assertIn("Connection refused", line["error"])
+
     def test_tls(self):
         authority = certificates.Authority("traces")
         issued = authority.issue("collector", ["127.0.0.1"])

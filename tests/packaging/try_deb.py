@@ -52,7 +52,7 @@ done
 systemctl daemon-reload
 systemctl start free limited
 NO_BPF=$(journalctl --no-pager --output=cat | grep -m 1 -E "does(n't| not).* support .*BPF" || true) \
-  NO_PORTS=$(systemctl --version | grep -o -e -BPF_FRAMEWORK || true) \
+  NO_PORTS=$(systemctl --version | sed -n 's/.* \(-BPF_FRAMEWORK\) .*/its systemd has \1./p') \
   perl /files/limits.pl compare /run/free /run/limited
 systemctl start opmill-server
 
@@ -76,7 +76,7 @@ cp /etc/opmill/server.flags /etc/opmill/before
 echo "--trace_endpoint=$COLLECTOR" >>/etc/opmill/server.flags
 with_traces
 sleep 15
-journalctl --no-pager --output=cat --unit=opmill-server | grep traces_dropped
+journalctl --no-pager --output=cat --unit=opmill-server | grep "traces_dropped.*Operation not permitted"
 [[ $(exported) == 0 ]]
 with_traces SystemCallFilter=connect "IPAddressAllow=${COLLECTOR%:*}"
 for ((i = 0; i < 50; ++i)); do

@@ -18,7 +18,7 @@ my %numbers = (
 );
 my $call = $numbers{(POSIX::uname())[4]} or die "limits.pl does not know the system calls of this machine\n";
 my ($new_user_namespace, $trace_me, $linux32) = (0x10000000, 0, 8);
-my $there = 1;
+my $instead;    # what came of an attempt that failed without an error of the system
 my $outside;    # an address of this machine that is not loopback, if there is one
 
 sub tcp { socket(my $socket, PF_INET, SOCK_STREAM, 0) or return; return $socket }
@@ -52,7 +52,7 @@ my @attempts = (
   ['become root by a set-user-ID program', 'NoNewPrivileges', 'stays itself', sub {
     my $user = qx(/srv/limits/id -u);
     chomp $user;
-    $there = 'stays itself';
+    $instead = 'stays itself';
     $user eq '0';
   }],
   ['write to a folder of all users', 'ProtectSystem', 'EROFS', sub { open(my $new, '>', "/srv/limits/new.$$") }],
@@ -74,7 +74,7 @@ sub result_of {
   my $child = fork() // die "fork: $!\n";
   if (!$child) {
     $! = 0;
-    my $result = $attempt->() ? 'done' : $there ne 1 ? $there : (grep { $!{$_} } sort keys %!)[0] // 'nothing';
+    my $result = $attempt->() ? 'done' : $instead // (grep { $!{$_} } sort keys %!)[0] // 'nothing';
     syswrite($to, $result);
     POSIX::_exit(0);
   }

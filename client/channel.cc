@@ -110,7 +110,8 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(const std::string& ta
       std::min<size_t>(options.max_received_message_bytes, std::numeric_limits<int>::max());
   arguments.SetMaxReceiveMessageSize(static_cast<int>(max_bytes));
   arguments.SetMaxSendMessageSize(-1);  // only the server's limit applies
-  // Its own connections: one that other clients share may wait for its next attempt, though the server is back.
+  // A shared connection could wait for its next attempt after a failure of another client, although
+  // the server is back.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   // A server that comes back is connected to before the attempts of a call are used up.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 200);

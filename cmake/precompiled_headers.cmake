@@ -11,7 +11,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND NOT WIN32 AND NOT CMAKE_CXX_COMPILER_L
   set(default ON)
 endif()
 option(OPMILL_PRECOMPILE_HEADERS "Parse common headers of libraries once" ${default})
-option(OPMILL_JOIN_SOURCES "Compile the sources of libraries eight at a time" ${default})
+option(OPMILL_JOIN_SOURCES "Compile the sources of libraries and tests eight at a time" ${default})
 
 function(opmill_join target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${OPMILL_JOIN_SOURCES} UNITY_BUILD_BATCH_SIZE 8)

@@ -39,7 +39,7 @@ std::optional<uint64_t> PoolJob::Claim(size_t thread) {
   do {
     if (left == 0) return std::nullopt;
   } while (!unclaimed_.compare_exchange_weak(left, left - 1));
-  // Now one of the tasks that no share has given away is this thread's.
+  // This thread now owns one unclaimed task, and looks for it, in its own share first.
   for (size_t i = thread;; i = (i + 1) % shares_.size()) {
     Share& share = shares_[i];
     if (share.next >= share.end) continue;

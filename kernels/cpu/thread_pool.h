@@ -28,8 +28,8 @@ class PoolJob {
  private:
   friend class ThreadPool;
 
-  // Adjacent tasks of the phase. The thread whose share it is takes them first: what it has written
-  // in the phase before, in the same part of the output, is in its cache.
+  // A range of adjacent tasks. Its thread takes them first, because the same part of the previous
+  // phase's output is in its cache.
   struct alignas(64) Share {
     std::atomic<uint64_t> next = 0;
     uint64_t end = 0;
@@ -51,7 +51,8 @@ class PoolJob {
 class ThreadPool {
  public:
   explicit ThreadPool(uint32_t threads);
-  ~ThreadPool();  // finishes all jobs first
+  // Finishes all jobs first. No Post may be under way, not even one whose job has ended.
+  ~ThreadPool();
 
   void Post(std::shared_ptr<PoolJob> job) ABSL_LOCKS_EXCLUDED(mutex_);
   // Runs the whole job on the calling thread.
@@ -65,7 +66,7 @@ class ThreadPool {
   bool WaitsShortlyFor(const PoolJob& job) const;
   Job NextJob() ABSL_LOCKS_EXCLUDED(mutex_);  // null: the pool closes
   Job TakeJob() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // After the lock was held with the tasks to be seen: threads that are woken need it at once.
+  // Call without the lock, after the tasks were published under it: woken threads take it first.
   void Wake(uint64_t threads) ABSL_LOCKS_EXCLUDED(mutex_);
 
   absl::Mutex mutex_;

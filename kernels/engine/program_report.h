@@ -15,7 +15,8 @@ struct ProgramStep {
   std::string text;                 // the operators, and the sizes of their tensors
   std::vector<uint32_t> operators;  // nodes of the program; one that takes several steps is in all
   std::vector<uint32_t> inputs;     // steps whose results it reads, ascending
-  // The step's parts that follow each other: tasks of the cpu device, groups of a dispatch.
+  // The step's parts that follow each other: tasks of the cpu device, groups of a dispatch. Empty
+  // if nothing is left to do, as for a join whose inputs are written in their places.
   std::vector<uint64_t> phases;
   uint64_t read_bytes = 0;  // with constants
   uint64_t written_bytes = 0;

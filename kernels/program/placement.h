@@ -36,9 +36,8 @@ struct ProgramPlaces {
 };
 
 // `program` must have passed Validate, except that some intermediates may be in no node. Those take
-// no memory, the others take whole multiples of the alignment, so that
-// kernels may read and write whole vectors. A part has no other whole, and what is a part of it is
-// in `parts` before it.
+// no memory, the others take whole multiples of the alignment, so that kernels may read whole
+// vectors. A value is part of at most one other. If parts are nested, the inner one comes first.
 ProgramPlaces Place(const Program& program, absl::Span<const uint64_t> scratch_bytes,
                     absl::Span<const ValuePart> parts = {});
 

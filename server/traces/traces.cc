@@ -74,7 +74,8 @@ absl::StatusOr<std::unique_ptr<Traces>> Traces::Create(const TraceOptions& optio
 Traces::Traces(const TraceOptions& options,
                const std::shared_ptr<grpc::ChannelCredentials>& credentials, std::string device)
     : sample_(options.sample),
-      collector_(grpc::CreateCustomChannel(options.endpoint, credentials, SoonReconnected())),
+      channel_(grpc::CreateCustomChannel(options.endpoint, credentials, SoonReconnected())),
+      collector_(channel_),
       encoder_(std::move(device)),
       thread_([this] { Export(); }) {}
 
@@ -156,7 +157,8 @@ absl::Status Traces::Send(absl::Span<const std::unique_ptr<TracedCall>> calls) {
   grpc::ByteBuffer response;
   // Without waiting a batch would be lost whenever the collector is restarted.
   const grpc::Status status = Call(encoder_.Take(), /*waits=*/true, kTimeout, response);
-  if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED && !has_stopped_) {
+  if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED && !has_stopped_ &&
+      channel_->GetState(/*try_to_connect=*/false) != GRPC_CHANNEL_READY) {
     // A call that waits does not say what it waited for. One that does not wait says why there is
     // no connection.
     const grpc::Slice nothing;

@@ -75,6 +75,7 @@ class Traces {
   void LogDropped(const absl::Status& why);
 
   const double sample_;
+  const std::shared_ptr<grpc::Channel> channel_;
   grpc::GenericStub collector_;
 
   std::atomic<TracedCall*> newest_ = nullptr;  // a list; the thread takes it as a whole

@@ -22,6 +22,7 @@
 #include "kernels/cpu/operating_system.h"
 #include "kernels/descriptor/validate.h"
 #include "kernels/operators/hardmax/hardmax_desc.h"
+#include "kernels/operators/matrix/matrix_desc.h"
 #include "kernels/operators/reduction/reduction_desc.h"
 #include "kernels/operators/top_k/top_k_desc.h"
 #include "kernels/plan/plan.h"
@@ -49,9 +50,11 @@ Prepared Prepare(Device& device, const OperatorDesc& desc) {
   Prepared prepared;
   const OperatorDesc validated = *Validate(desc);
   prepared.compiled = *device.Compile(validated);
-  const uint64_t input_bytes = RequiredBytes(validated.inputs[0]);
-  prepared.bindings.inputs = {*device.Allocate(input_bytes, Residency::kUpload)};
-  std::memset(prepared.bindings.inputs[0].bytes().data(), 0, input_bytes);
+  for (const TensorDesc& input : validated.inputs) {
+    const uint64_t bytes = RequiredBytes(input);
+    prepared.bindings.inputs.push_back(*device.Allocate(bytes, Residency::kUpload));
+    std::memset(prepared.bindings.inputs.back().bytes().data(), 0, bytes);
+  }
   for (const TensorDesc& output : OutputsOf(validated)) {
     prepared.bindings.outputs.push_back(
         *device.Allocate(RequiredBytes(output), Residency::kReadback));
@@ -165,24 +168,28 @@ TEST(CpuDevice, CallbacksThatRunDoNotNest) {
   done.WaitForNotification();
 }
 
-TEST(CpuDevice, ComputesARunOfHalfAMegabyteWithinRun) {
+TEST(CpuDevice, ComputesShortRunsWithinRun) {
   const std::unique_ptr<Device> device = CreateCpuDevice({.threads = 2});
-  const auto is_within_run = [&](std::vector<uint32_t> sizes) {
-    const Prepared prepared =
-        Prepare(*device, ReduceDesc{.input = Float32(std::move(sizes)), .axes = {1}});
+  const auto is_within_run = [&](const auto& desc) {
+    const Prepared prepared = Prepare(*device, desc);
     const std::thread::id caller = std::this_thread::get_id();
     std::thread::id thread;
     absl::Notification done;
     device->Run(prepared.compiled, prepared.bindings, {},
-                [&](const absl::StatusOr<RunStatistics>&) {
+                [&](const absl::StatusOr<RunStatistics>& run) {
+                  EXPECT_TRUE(run.ok()) << run.status();
                   thread = std::this_thread::get_id();
                   done.Notify();
                 });
     done.WaitForNotification();
     return thread == caller;
   };
-  EXPECT_TRUE(is_within_run({128, 960}));
-  EXPECT_FALSE(is_within_run({128, 1088}));
+  // 512 KiB of several tasks.
+  EXPECT_TRUE(is_within_run(ReduceDesc{.input = Float32({128, 960}), .axes = {1}}));
+  EXPECT_FALSE(is_within_run(ReduceDesc{.input = Float32({128, 1088}), .axes = {1}}));
+  // More if it is one task.
+  EXPECT_TRUE(is_within_run(GemmDesc{.a = Float32({1, 900}), .b = Float32({900, 512})}));
+  EXPECT_FALSE(is_within_run(GemmDesc{.a = Float32({1, 1088}), .b = Float32({1088, 512})}));
 }
 
 TEST(CpuDevice, SmallRunsDoNotWaitForLargeOnes) {

@@ -44,8 +44,8 @@ StandardOutput=tty
 StandardError=tty
 TTYPath=/dev/console
 END
-# Quiet, except for what the script prints. systemd may load programs into the kernel, which the limits of services
-# on addresses and devices need, also if this machine itself has no unified control groups.
+# Quiet, except for what the script prints. Limits of addresses and devices need BPF, which systemd may load here, and
+# unified control groups, even if this machine has others.
 export SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1
 exec systemd-nspawn --quiet --register=no --keep-unit --directory="$root" --resolv-conf=copy-host \
   --capability=CAP_BPF,CAP_NET_ADMIN --system-call-filter=bpf --boot \

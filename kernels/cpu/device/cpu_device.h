@@ -17,8 +17,8 @@ struct CpuDeviceOptions {
   uint64_t max_idle_bytes = uint64_t{2} << 30;  // kept for reuse: buffers, and the memory of runs
   // A run that touches at most this many bytes is computed within Run, on the calling thread, which
   // also makes the callback. Mostly it takes 0.03 ms; waking threads of the pool takes longer than
-  // they save, even if processors are idle. Runs of which no two tasks can run at a time may touch
-  // four times as much. 0: every run goes to the pool.
+  // they save, even if processors are idle. The limit is four times as high for runs
+  // whose phases have one task each. 0: every run goes to the pool.
   uint64_t max_inline_bytes = uint64_t{512} << 10;
   // Inputs of at least this size are not kept, if the program can be computed while they arrive.
   // For smaller ones, that would save less than it takes to find out.

@@ -127,6 +127,15 @@ class ConstantKeeper {
   std::vector<std::vector<Reader>> readers_;  // of each value
 };
 
+// Whether an input is all of an intermediate, in the order of memory.
+bool ReadsWholeIntermediate(const Program& program, const ProgramNode& node, size_t input) {
+  const ProgramView& view = node.inputs[input];
+  const ProgramValue& value = program.values[view.value];
+  const TensorDesc& read = node.desc.inputs[input];
+  return value.kind == ValueKind::kIntermediate && view.first_element == 0 && IsPacked(read) &&
+         IsPacked(value.tensor) && ElementCount(read) == ElementCount(value.tensor);
+}
+
 // Lets operators compute the chains that read their outputs.
 class ChainFolder {
  public:
@@ -176,11 +185,7 @@ class ChainFolder {
   // Whether nothing else reads the input, which is read in the order of memory.
   bool CanFollow(const ProgramNode& node, size_t input) const {
     const uint32_t index = node.inputs[input].value;
-    const ProgramValue& value = program_.values[index];
-    const TensorDesc& read = node.desc.inputs[input];
-    return value.kind == ValueKind::kIntermediate && reads_[index] == 1 &&
-           node.inputs[input].first_element == 0 && IsPacked(read) && IsPacked(value.tensor) &&
-           ElementCount(read) == ElementCount(value.tensor) &&
+    return ReadsWholeIntermediate(program_, node, input) && reads_[index] == 1 &&
            program_.nodes[writers_[index]].outputs.size() == 1;
   }
 
@@ -196,8 +201,8 @@ class PlacedJoin : public CpuProgram {
   void Run(size_t /*phase*/, uint64_t /*task*/, const RunBuffers& /*buffers*/) const override {}
 };
 
-// Makes the inputs of joins parts of their outputs, if they are adjacent there, and nothing else
-// than intermediates.
+// Places the inputs of a join directly in its output if each is contiguous there and all are
+// intermediates.
 class JoinPlacer {
  public:
   explicit JoinPlacer(const Program& program)
@@ -207,13 +212,22 @@ class JoinPlacer {
     if (node.desc.schema != &kJoinSchema) return false;
     const TensorDesc& output = *node.desc.outputs[0];
     const auto axis = output.sizes.begin() + node.desc.number("axis");
+    if (program_.values[node.outputs[0]].kind != ValueKind::kIntermediate || !IsPacked(output) ||
+        std::any_of(output.sizes.begin(), axis, [](uint32_t size) { return size != 1; })) {
+      return false;
+    }
     absl::flat_hash_set<uint32_t> values;
-    return program_.values[node.outputs[0]].kind == ValueKind::kIntermediate && IsPacked(output) &&
-           std::all_of(output.sizes.begin(), axis, [](uint32_t size) { return size == 1; }) &&
-           std::all_of(node.inputs.begin(), node.inputs.end(), [&](const ProgramView& view) {
-             return IsWhole(view, node.desc.inputs[&view - node.inputs.data()]) &&
-                    values.insert(view.value).second;
-           });
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const uint32_t value = node.inputs[i].value;
+      // A kernel fills the last word of its result with zeros, so parts must not share a word.
+      const bool ends_a_word =
+          SpannedBytes(node.desc.inputs[i]) == RequiredBytes(node.desc.inputs[i]);
+      if (!ReadsWholeIntermediate(program_, node, i) || is_part_[value] ||
+          !values.insert(value).second || (i + 1 < node.inputs.size() && !ends_a_word)) {
+        return false;
+      }
+    }
+    return true;
   }
 
   void Place(const ProgramNode& node) {
@@ -221,7 +235,7 @@ class JoinPlacer {
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const uint32_t value = node.inputs[i].value;
       parts_.push_back({.value = value, .whole = node.outputs[0], .offset_bytes = offset});
-      offset += BytesOf(node.desc.inputs[i]);
+      offset += SpannedBytes(node.desc.inputs[i]);
       is_part_[value] = true;
     }
   }
@@ -229,17 +243,6 @@ class JoinPlacer {
   std::vector<ValuePart> Take() && { return std::move(parts_); }
 
  private:
-  static uint64_t BytesOf(const TensorDesc& packed) {
-    return ElementCount(packed) * ElementBytes(packed.data_type);
-  }
-
-  bool IsWhole(const ProgramView& view, const TensorDesc& read) const {
-    const ProgramValue& value = program_.values[view.value];
-    return value.kind == ValueKind::kIntermediate && !is_part_[view.value] &&
-           view.first_element == 0 && IsPacked(read) && IsPacked(value.tensor) &&
-           ElementCount(read) == ElementCount(value.tensor);
-  }
-
   const Program& program_;
   std::vector<bool> is_part_;
   std::vector<ValuePart> parts_;

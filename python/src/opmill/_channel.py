@@ -112,7 +112,8 @@ def uri_and_arguments(options: ConnectOptions) -> tuple[str, list[tuple[str, Any
         ("grpc.service_config", json.dumps(config)),
         ("grpc.max_send_message_length", -1),  # only the server's limit applies
         ("grpc.max_receive_message_length", _MAX_RECEIVED_MESSAGE_BYTES),
-        # Its own connections: one that other clients share may wait for its next attempt, though the server is back.
+        # A shared connection could wait for its next attempt after a failure of another client, although the
+        # server is back.
         ("grpc.use_local_subchannel_pool", 1),
         ("SingleThreadedUnaryStream", 1),  # no thread for each Execute
         # A server that comes back is connected to before the attempts of a call are used up.

@@ -382,7 +382,7 @@ class ExplainedStep:
     read_bytes: int
     written_bytes: int
     # Parts that follow each other, and how many tasks (cpu device) or groups (Direct3D 12) each
-    # has.
+    # has. Empty if nothing is left to do, as for a join whose inputs are written in their places.
     phases: tuple[int, ...]
     # absent if it is not measured
     duration: timedelta

@@ -2,11 +2,6 @@
 #ifndef OPMILL_SERVER_HTTP_REST_CONNECTION_H_
 #define OPMILL_SERVER_HTTP_REST_CONNECTION_H_
 
-#ifdef __clang__  // which Asio 1.74 does not ask for the coroutines of C++20
-#define BOOST_ASIO_HAS_CO_AWAIT 1
-#define BOOST_ASIO_HAS_STD_COROUTINE 1
-#endif
-
 #include <atomic>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ssl/context.hpp>

@@ -23,12 +23,9 @@ constexpr std::chrono::microseconds kBusyTime{1000};
 // Sequentially consistent, like the count of sleeping threads: either the thread that opens a phase
 // sees that another one sleeps, or that one sees the tasks.
 void PoolJob::Open(uint64_t count) {
-  const uint64_t most = count / shares_.size() + 1;
-  uint64_t first = 0;
   for (size_t i = 0; i < shares_.size(); ++i) {
-    shares_[i].next = first;
-    first += i < count % shares_.size() ? most : most - 1;
-    shares_[i].end = first;
+    shares_[i].next = count * i / shares_.size();
+    shares_[i].end = count * (i + 1) / shares_.size();
   }
   unfinished_ = count;
   unclaimed_ = count;

@@ -19,6 +19,7 @@
 #include "kernels/descriptor/validate.h"
 #include "kernels/operators/reduction/reduction_desc.h"
 #include "tests/kernels/d3d12_fixture.h"
+#include "tests/support/quantities.h"
 #include "tests/support/scratch_directory.h"
 
 namespace opmill {
@@ -70,7 +71,6 @@ TEST_P(D3D12MemoryTest, WaitsOnceBetweenPassesThatDependOnEachOther) {
 }
 
 TEST_P(D3D12MemoryTest, FillsZeroExactlyTheirRange) {
-  constexpr uint64_t kMebibyte = uint64_t{1} << 20;
   constexpr uint64_t kSize = 5 * kMebibyte + 20;
   const Fill fills[] = {{BufferRole::Output(), 0, 4},
                         {BufferRole::Output(), 12, 20},

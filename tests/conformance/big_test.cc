@@ -23,6 +23,7 @@
 #include "kernels/operators/reduction/reduction_desc.h"
 #include "kernels/operators/top_k/top_k_desc.h"
 #include "tests/support/free_memory.h"
+#include "tests/support/quantities.h"
 #include "tests/support/test_devices.h"
 
 namespace opmill {
@@ -283,34 +284,39 @@ TEST_P(BigTest, PutsOneOneAmongSixtyFourMillion) {
 
 class ThreeGibibytes : public BigTest {
  protected:
-  static constexpr uint64_t kColumns = uint64_t{1} << 30;
-  [[nodiscard]] bool PrepareMax(std::vector<uint32_t> axes) {
-    const TensorDesc input = Packed(DataType::kInt8, {3, static_cast<uint32_t>(kColumns)});
-    if (!Prepare(Reduce(ReduceFunction::kMax, input, std::move(axes)))) return false;
+  static constexpr uint64_t kBytes = 3 * kGibibyte;
+  [[nodiscard]] bool PrepareMax(uint32_t rows, uint32_t axis) {
+    const TensorDesc input = Packed(DataType::kInt8, {rows, static_cast<uint32_t>(kBytes / rows)});
+    if (!Prepare(Reduce(ReduceFunction::kMax, input, {axis}))) return false;
     // The largest value is rare, so that every stretch of the row matters.
     uint32_t* const words = Input<uint32_t>();
-    for (uint64_t i = 0; i < 3 * kColumns / 4; ++i) words[i] = Noise(i) | 0x80808080u;
+    for (uint64_t i = 0; i < kBytes / 4; ++i) words[i] = Noise(i) | 0x80808080u;
     return true;
   }
 };
 
 TEST_P(ThreeGibibytes, MaximaOfColumns) {
-  if (!PrepareMax({0})) return;
+  constexpr uint64_t kRows = 12, kColumns = kBytes / kRows;
+  if (!PrepareMax(kRows, 0)) return;
   Run(1);
-  const int8_t* const a = Input<int8_t>();
+  const int8_t* const input = Input<int8_t>();
   const int8_t* const output = Output<int8_t>();
   uint64_t wrong = 0;
   for (uint64_t i = 0; i < kColumns; ++i) {
-    wrong += output[i] != std::max(std::max(a[i], a[i + kColumns]), a[i + 2 * kColumns]);
+    int8_t largest = input[i];
+    for (uint64_t row = 1; row < kRows; ++row) {
+      largest = std::max(largest, input[row * kColumns + i]);
+    }
+    wrong += output[i] != largest;
   }
   EXPECT_EQ(wrong, 0u);
 }
 
 TEST_P(ThreeGibibytes, MaximaOfRows) {
-  if (!PrepareMax({1})) return;
+  if (!PrepareMax(3, 1)) return;
   // The last element of each row is unique.
   for (uint64_t row = 0; row < 3; ++row) {
-    Input<int8_t>()[(row + 1) * kColumns - 1] = static_cast<int8_t>(100 + row);
+    Input<int8_t>()[(row + 1) * kBytes / 3 - 1] = static_cast<int8_t>(100 + row);
   }
   Run();
   for (uint64_t row = 0; row < 3; ++row) {
@@ -319,15 +325,15 @@ TEST_P(ThreeGibibytes, MaximaOfRows) {
 }
 
 TEST_P(ThreeGibibytes, Int32IndexPastTwoToThe31Wraps) {
-  ArgReduceDesc desc = ArgMax(Packed(DataType::kInt8, {3, static_cast<uint32_t>(kColumns)}), {0, 1},
-                              AxisDirection::kIncreasing);
+  ArgReduceDesc desc = ArgMax(Packed(DataType::kInt8, {3, static_cast<uint32_t>(kBytes / 3)}),
+                              {0, 1}, AxisDirection::kIncreasing);
   desc.output = Packed(DataType::kInt32, {1, 1});
   if (!Prepare(desc)) return;
   int8_t* const input = Input<int8_t>();
-  std::fill(input, input + 3 * kColumns, int8_t{-1});
-  input[3 * kColumns - 7] = 1;
+  std::fill(input, input + kBytes, int8_t{-1});
+  input[kBytes - 7] = 1;
   Run();
-  EXPECT_EQ(Output<int32_t>()[0], static_cast<int32_t>(static_cast<uint32_t>(3 * kColumns - 7)));
+  EXPECT_EQ(Output<int32_t>()[0], static_cast<int32_t>(static_cast<uint32_t>(kBytes - 7)));
   EXPECT_LT(Output<int32_t>()[0], 0);
 }
 

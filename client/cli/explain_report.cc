@@ -116,14 +116,19 @@ std::string TimesText(const v1::ExplainModelResponse& explained) {
   if (!HasStepTimes(explained)) {
     return absl::StrCat(text, "and the device does not measure single steps.");
   }
-  return absl::StrCat(text, "all steps together ", DurationText(TimeOfSteps(explained)), ", on ",
-                      explained.threads(), explained.threads() == 1 ? " thread." : " threads.");
+  absl::StrAppend(&text, "all steps together ", DurationText(TimeOfSteps(explained)));
+  if (explained.threads() == 0) return absl::StrCat(text, " by the device's clock.");
+  return absl::StrCat(text, ", on ", explained.threads(),
+                      explained.threads() == 1 ? " thread." : " threads.");
 }
 
 }  // namespace
 
 void TakeShorterTimes(const v1::ExplainModelResponse& run, v1::ExplainModelResponse& best) {
-  if (run.steps_size() != best.steps_size()) return;  // another device has computed it
+  if (run.steps_size() != best.steps_size() || run.threads() != best.threads() ||
+      HasStepTimes(run) != HasStepTimes(best)) {
+    return;  // another device has computed it
+  }
   const auto take = [](const google::protobuf::Duration& from, google::protobuf::Duration& to) {
     if (DecodeDuration(from) < DecodeDuration(to)) to = from;
   };
@@ -134,7 +139,9 @@ void TakeShorterTimes(const v1::ExplainModelResponse& run, v1::ExplainModelRespo
   take(run.statistics().compute(), *best.mutable_statistics()->mutable_compute());
 }
 
-bool HasStepTimes(const v1::ExplainModelResponse& explained) { return explained.threads() > 0; }
+bool HasStepTimes(const v1::ExplainModelResponse& explained) {
+  return explained.steps_size() > 0 && explained.steps(0).has_duration();
+}
 
 std::vector<double> SharesOf(const v1::ExplainModelResponse& explained) {
   std::vector<double> shares;

@@ -121,6 +121,7 @@ class D3D12Device : public Device {
 
   const PlanOptions& plan_options() const { return plan_options_; }
   uint64_t barriers() const { return counters_.barriers; }
+  uint64_t timestamps() const { return counters_.timestamps; }
 
   void Preload(absl::Time deadline) override {
     const absl::StatusOr<std::shared_ptr<Generation>> generation = Living();
@@ -149,6 +150,8 @@ class D3D12Device : public Device {
     run->status = Bind(bindings, *run);
     if (bindings.profile != nullptr && run->compiled != nullptr) {
       *bindings.profile = {.report = run->compiled->Report()};
+      run->profile = std::move(bindings.profile);
+      run->goes_alone = true;
     }
     run->abandoned = std::move(abandoned);
     run->done = std::move(done);
@@ -347,6 +350,10 @@ const OperatorPlan& PlanForTest(const CompiledProgram& compiled) {
 
 uint64_t BarriersForTest(const Device& device) {
   return dynamic_cast<const D3D12Device&>(device).barriers();
+}
+
+uint64_t TimestampsForTest(const Device& device) {
+  return dynamic_cast<const D3D12Device&>(device).timestamps();
 }
 
 PlanOptions PlanOptionsForTest(const Device& device) {

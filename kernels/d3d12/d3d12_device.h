@@ -73,6 +73,8 @@ absl::StatusOr<std::shared_ptr<const CompiledProgram>> CompilePlanForTest(Device
 const OperatorPlan& PlanForTest(const CompiledProgram& compiled);
 // How often a device of CreateD3D12Device has recorded barriers.
 uint64_t BarriersForTest(const Device& device);
+// How many timestamps it has recorded.
+uint64_t TimestampsForTest(const Device& device);
 // The plan options of a device of CreateD3D12Device; the defaults for other devices.
 PlanOptions PlanOptionsForTest(const Device& device);
 

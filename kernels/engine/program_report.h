@@ -31,8 +31,8 @@ struct ProgramReport {
 // A run that is measured.
 struct RunProfile {
   ProgramReport report;               // of the device that computed it
-  std::vector<absl::Duration> times;  // of the steps; empty if the device does not measure them
-  uint32_t threads = 0;               // that share each step; 0 if it is not measured
+  std::vector<absl::Duration> times;  // of the steps; empty if the device has no clock for them
+  uint32_t threads = 0;               // that share each step; 0 if the device has none
 };
 
 }  // namespace opmill

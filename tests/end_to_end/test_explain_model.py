@@ -14,7 +14,7 @@ import numpy as np
 import api
 import onnx_model
 from api import Refusal, sv, ts
-from server_process import CLI, ServerProcess, plain_environment
+from server_process import CLI, DriverFaults, ServerProcess, plain_environment
 from test_inline_models import digest
 
 # pylint: disable=wrong-import-order,import-error
@@ -38,19 +38,29 @@ def made(count=4, **fields):
     return md.ModelDesc(**({"name": "made", "inputs": inputs_for(count)} | fields))
 
 
+def seconds_of(duration):
+    return duration.ToNanoseconds() / 1e9
+
+
+def explain_command(server, *arguments, folder=None):
+    return subprocess.run([CLI, "explain", *arguments], capture_output=True, text=True, check=False,
+                          cwd=folder, timeout=60,
+                          env=plain_environment() | {"OPMILL_SERVER": server.address})
+
+
 def fates_of(answer):
     fate = sv.ExplainedNode.Fate
     return [(node.operator, fate.Name(node.fate), list(node.steps)) for node in answer.nodes]
 
 
 class ExplainModel(unittest.TestCase):
-    def start(self, *flags, device="cpu"):
+    def start(self, *flags, device="cpu", environment=None):
         repository = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         onnx_model.write_model(repository, version=3)
         onnx_model.write_model(repository, "filled", model=onnx_model.filled_model())
         onnx_model.write_config(repository)
         self.server = self.enterContext(
-            ServerProcess(f"--model_repository={repository}", *flags, device=device))
+            ServerProcess(f"--model_repository={repository}", *flags, device=device, environment=environment))
         self.stub = api.stub_of(self.enterContext(api.connect(self.server.address)))
         self.addCleanup(api.wait_until_idle, self.stub)
 
@@ -83,11 +93,59 @@ class ExplainModel(unittest.TestCase):
                 self.assertEqual(answer.unfused_bytes, 100 + 96 + 120 + 96 + 96 + 96 + 100 + 24 + 96 + 4)
                 self.assertGreaterEqual(answer.arena_bytes, answer.live_bytes)
                 self.assertTrue(answer.HasField("statistics"))
-                measures = device != "software"
-                self.assertEqual([step.HasField("duration") for step in answer.steps], [measures] * 3)
-                self.assertEqual(answer.threads > 0, measures)
+                self.assertEqual([step.HasField("duration") for step in answer.steps], [True] * 3)
+                self.assertEqual(answer.threads > 0, device != "software")
                 # Every part has something to do.
                 self.assertTrue(all(phase > 0 for step in answer.steps for phase in step.phases))
+
+    def test_times_of_steps_by_the_clock_of_the_device(self):
+        self.start(device="software")
+        rows = 100_000
+        for _ in range(2):  # the first run is cut into short parts
+            answer = self.explain(made(rows), run=True)
+            times = [seconds_of(step.duration) for step in answer.steps]
+            self.assertTrue(all(time > 0 for time in times), times)
+            # The device has little else to do.
+            self.assertLessEqual(sum(times), seconds_of(answer.statistics.compute))
+            self.assertGreater(sum(times), 0.25 * seconds_of(answer.statistics.compute))
+        small = self.explain(made(), run=True)
+        self.assertLess(sum(seconds_of(step.duration) for step in small.steps), sum(times))
+
+    def test_the_command_on_a_device_with_a_clock(self):
+        self.start(device="software")
+        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        arguments = ("made", "--input=x=400,6", "--input=shape:=6,400", f"--svg={folder / 'made.svg'}")
+        text = explain_command(self.server, *arguments).stdout
+        self.assertEqual(text.split("\n")[0].split(),
+                         "step time share read written nodes first node computes".split())
+        self.assertRegex(text, r"The run took \S+ \w+, all steps together \S+ \w+ by the device's clock\.\n$")
+        picture = (folder / "made.svg").read_text()
+        self.assertRegex(picture, r"step 0, \S+ \w+, \S+%")
+        self.assertIn("The stronger the colour of a step, the more of the time it takes.", picture)
+        answer = json.loads(explain_command(self.server, *arguments, "--json").stdout)
+        self.assertTrue(all(float(step["duration"].rstrip("s")) > 0 for step in answer["steps"]))
+
+    def test_a_device_without_a_clock(self):
+        faults = DriverFaults(self.enterContext(tempfile.TemporaryDirectory()))
+        faults.begin("no_clock")
+        self.start(device="software", environment=faults.environment)
+        answer = self.explain(made(), run=True)
+        self.assertEqual([step.HasField("duration") for step in answer.steps], [False] * 3)
+        self.assertEqual(answer.threads, 0)
+        self.assertGreater(seconds_of(answer.statistics.compute), 0)
+        text = explain_command(self.server, "made", "--input=x=4,6", "--input=shape:=3,8", "--runs=2").stdout
+        self.assertRegex(text, r"The run took \S+ \w+, and the device does not measure single steps\.\n$")
+        self.assertEqual(text.split("\n")[0].split(), "step share read written nodes first node computes".split())
+
+    def test_the_loss_of_the_device(self):
+        faults = DriverFaults(self.enterContext(tempfile.TemporaryDirectory()))
+        self.start(device="software", environment=faults.environment)
+        self.explain(made())
+        faults.begin("lose_device")
+        refusal = self.refused(made(), run=True)
+        self.assertEqual(refusal.code, grpc.StatusCode.UNAVAILABLE, refusal)
+        self.server.wait_for(lambda line: line["event"] == "device_back")
+        self.assertTrue(self.explain(made(), run=True).steps[0].HasField("duration"))
 
     def test_without_a_run(self):
         self.start()
@@ -186,9 +244,7 @@ class ExplainCommand(unittest.TestCase):
         (self.folder / "made.onnx").write_bytes(FILE)
 
     def opmill(self, *arguments, code=0):
-        ended = subprocess.run([CLI, "explain", *arguments], capture_output=True, text=True, check=False,
-                               cwd=self.folder, timeout=60,
-                               env=plain_environment() | {"OPMILL_SERVER": self.server.address})
+        ended = explain_command(self.server, *arguments, folder=self.folder)
         self.assertEqual(ended.returncode, code, ended.stdout + ended.stderr)
         return ended.stdout if code == 0 else ended.stderr
 

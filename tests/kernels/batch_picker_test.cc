@@ -137,6 +137,28 @@ TEST_F(BatchPickerTest, LimitsTheDispatchesOfABatch) {
   EXPECT_TRUE(IsWholeOf(Pick(), {runs[1]}));
 }
 
+TEST_F(BatchPickerTest, LeavesARunAloneThatGoesAlone) {
+  const std::vector<RunPointer> before = Queue(small_, 2);
+  const RunPointer alone = Queue(small_, PlannedRun{.goes_alone = true, .has_memory = true});
+  const std::vector<RunPointer> after = Queue(small_, 2);
+  EXPECT_TRUE(IsWholeOf(Pick(), before));
+  EXPECT_TRUE(IsWholeOf(Pick(), {alone}));
+  EXPECT_TRUE(IsWholeOf(Pick(), after));
+  EXPECT_FALSE(picker_.is_due());
+}
+
+TEST_F(BatchPickerTest, LetsARunGoAloneBetweenTheParts) {
+  const RunPointer cut = Queue(long_);
+  EXPECT_TRUE(IsPartOf(Pick(), cut));
+  const RunPointer alone = Queue(small_, PlannedRun{.goes_alone = true, .has_memory = true});
+  const RunPointer other = Queue(small_);
+  const Batch second = Pick();
+  EXPECT_TRUE(IsWholeOf(second, {alone}));
+  EXPECT_TRUE(IsPartOf(Pick(), cut));
+  picker_.OnCompleted(second);
+  EXPECT_TRUE(IsWholeOf(Pick(), {other}));
+}
+
 TEST_F(BatchPickerTest, CollectsSmallRunsWhileTheDeviceWorks) {
   Queue(small_);
   const Batch first = Pick();

@@ -7,6 +7,7 @@
 //   no_pipeline  while it exists, no compute pipeline can be created
 //   no_memory    while it exists, no memory of 64 MiB or more can be allocated at once
 //   no_barriers  while it exists, pipeline barriers are left out
+//   no_clock     devices that are opened while it exists have no timestamps
 //
 // Faults occur where a driver's faults occur, so that all layers above handle them in the same way.
 #include <vulkan/vk_layer.h>
@@ -22,6 +23,11 @@
 #include <system_error>
 
 namespace {
+
+struct InstanceFunctions {
+  PFN_vkGetInstanceProcAddr get_address;
+  PFN_vkGetPhysicalDeviceQueueFamilyProperties get_queue_families;
+};
 
 struct DeviceFunctions {
   VkDevice device;
@@ -39,7 +45,7 @@ constexpr VkDeviceSize kLargeBytes = VkDeviceSize{64} << 20;
 std::mutex mutex;
 // Keyed by the dispatch key: the first word of an instance, or of a device, its queues and command
 // buffers.
-std::map<void*, PFN_vkGetInstanceProcAddr> instances;
+std::map<void*, InstanceFunctions> instances;
 std::map<void*, DeviceFunctions> devices;
 std::set<VkDevice> lost_devices;
 
@@ -74,8 +80,24 @@ VkResult CreateInstance(const VkInstanceCreateInfo* create_info,
   const VkResult result = create(create_info, allocator, instance);
   if (result != VK_SUCCESS) return result;
   const std::lock_guard lock(mutex);
-  instances[KeyOf(*instance)] = next;
+  constexpr char kGetQueueFamilies[] = "vkGetPhysicalDeviceQueueFamilyProperties";
+  instances[KeyOf(*instance)] = {
+      .get_address = next,
+      .get_queue_families = reinterpret_cast<PFN_vkGetPhysicalDeviceQueueFamilyProperties>(
+          next(*instance, kGetQueueFamilies))};
   return result;
+}
+
+void GetQueueFamilies(VkPhysicalDevice physical_device, uint32_t* count,
+                      VkQueueFamilyProperties* families) {
+  PFN_vkGetPhysicalDeviceQueueFamilyProperties get = nullptr;
+  {
+    const std::lock_guard lock(mutex);
+    get = instances.at(KeyOf(physical_device)).get_queue_families;
+  }
+  get(physical_device, count, families);
+  if (families == nullptr || !std::filesystem::exists(SwitchOf("no_clock"))) return;
+  for (uint32_t i = 0; i < *count; ++i) families[i].timestampValidBits = 0;
 }
 
 VkResult CreateDevice(VkPhysicalDevice physical_device, const VkDeviceCreateInfo* create_info,
@@ -182,6 +204,8 @@ PFN_vkVoidFunction Ours(const char* name) {
     PFN_vkVoidFunction function;
   } kFunctions[] = {
       {"vkCreateInstance", reinterpret_cast<PFN_vkVoidFunction>(&CreateInstance)},
+      {"vkGetPhysicalDeviceQueueFamilyProperties",
+       reinterpret_cast<PFN_vkVoidFunction>(&GetQueueFamilies)},
       {"vkCreateDevice", reinterpret_cast<PFN_vkVoidFunction>(&CreateDevice)},
       {"vkDestroyDevice", reinterpret_cast<PFN_vkVoidFunction>(&DestroyDevice)},
       {"vkQueueSubmit", reinterpret_cast<PFN_vkVoidFunction>(&QueueSubmit)},
@@ -220,7 +244,7 @@ PFN_vkVoidFunction GetInstanceProcAddr(VkInstance instance, const char* name) {
   PFN_vkGetInstanceProcAddr next = nullptr;
   {
     const std::lock_guard lock(mutex);
-    next = instances.at(KeyOf(instance));
+    next = instances.at(KeyOf(instance)).get_address;
   }
   return next(instance, name);
 }

@@ -144,6 +144,7 @@ std::shared_ptr<PlannedRun> BatchPicker::TakeRuns(const absl::Status& device) {
 // has to wait.
 std::optional<BatchPicker::Offer> BatchPicker::MakeOffer(
     const std::shared_ptr<PlannedRun>& run) const {
+  if (run->goes_alone && !batch_.parts.empty()) return std::nullopt;
   Offer offer = {.part = {.run = run, .begin = run->next}, .room = room_};
   RunPart& part = offer.part;
   part.end = Advance(*run->plan, *run->pace, part.begin, offer.room);
@@ -172,7 +173,7 @@ void BatchPicker::Settle(Offer offer, absl::Status status) {
     run->next = offer.part.end;
     room_ = offer.room;
     is_ended = offer.part.is_last();
-    is_full_ = !is_ended;
+    is_full_ = !is_ended || run->goes_alone;
     batch_.parts.push_back(std::move(offer.part));
   } else {
     run->status = std::move(status);

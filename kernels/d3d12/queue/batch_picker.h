@@ -2,6 +2,7 @@
 // out: no thread, lock, clock or device. The caller serializes the calls.
 //
 // - Whole runs go in the order in which they were queued, as many as fit into a submission.
+// - A run whose steps are measured shares no submission.
 // - A run that is too long for one submission is cut into parts. Parts alternate with other runs,
 //   and at most kMaxCutBatches of them are in flight.
 // - While the device works, small runs wait until they are worth a submission.

@@ -3,6 +3,7 @@
 #ifndef OPMILL_KERNELS_D3D12_QUEUE_PLANNED_RUN_H_
 #define OPMILL_KERNELS_D3D12_QUEUE_PLANNED_RUN_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <stop_token>
@@ -18,6 +19,7 @@ struct PlannedRun {
   const Pace* pace = nullptr;          // of that plan
   uint64_t input_bytes = 0;
   std::stop_token abandoned;
+  bool goes_alone = false;  // its submissions have no other runs
 
   bool has_memory = false;  // nothing has to be allocated before the run can be submitted
   PlanCursor next;          // what has not been submitted yet
@@ -35,6 +37,11 @@ struct RunPart {
   bool is_first() const { return begin == PlanCursor(); }
   bool is_last() const { return end.pass == run->plan->passes.size(); }
   bool is_whole() const { return is_first() && is_last(); }
+  // The passes that it has something of.
+  size_t pass_count() const {
+    const bool ends_between = end == PlanCursor{end.pass, 0, 0};
+    return (ends_between ? end.pass : end.pass + 1) - begin.pass;
+  }
 };
 
 }  // namespace opmill

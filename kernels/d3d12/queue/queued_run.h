@@ -13,6 +13,7 @@
 #include "kernels/d3d12/memory/d3d12_buffer.h"
 #include "kernels/d3d12/queue/planned_run.h"
 #include "kernels/engine/device.h"
+#include "kernels/engine/program_report.h"
 
 namespace opmill {
 
@@ -31,6 +32,7 @@ struct QueuedRun : PlannedRun {
   std::vector<BoundTensor> inputs;
   std::vector<BoundTensor> outputs;
   Device::RunCallback done;
+  std::shared_ptr<RunProfile> profile;  // gets the times of steps; null: they are not measured
 
   BufferSlice scratch;  // of this run alone
 

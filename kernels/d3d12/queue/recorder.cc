@@ -22,11 +22,6 @@ D3D12_RESOURCE_BARRIER Transition(ID3D12Resource* resource, D3D12_RESOURCE_STATE
   return barrier;
 }
 
-size_t LevelsOf(const RunPart& part) {
-  const bool ends_between = part.end == PlanCursor{part.end.pass, 0, 0};
-  return (ends_between ? part.end.pass : part.end.pass + 1) - part.begin.pass;
-}
-
 // The dispatches and fills of a part in its `level`-th pass.
 struct PassPart {
   PlanCursor begin;
@@ -37,7 +32,7 @@ struct PassPart {
 };
 
 PassPart PassOf(const RunPart& part, size_t level) {
-  if (level >= LevelsOf(part)) return {};
+  if (level >= part.pass_count()) return {};
   const PlanCursor pass = {part.begin.pass + level, 0, 0};
   return {.begin = level == 0 ? part.begin : pass,
           .end = pass.pass == part.end.pass ? part.end : PlanCursor{pass.pass + 1, 0, 0},
@@ -65,6 +60,13 @@ bool GoTogether(const RunPart& a, const RunPart& b) {
   return shares(BufferRole::Scratch());
 }
 
+// Whether a pass of the part, after its first, is of another step than the one before.
+bool BeginsStep(const RunPart& part, size_t level) {
+  const std::vector<uint32_t>& operators = part.run->plan->operators;
+  const size_t pass = part.begin.pass + level;
+  return operators[pass] != operators[pass - 1];
+}
+
 // Calls `function` with the run and each fill of the parts' `level`-th pass.
 template <typename Function>
 void ForEachFill(absl::Span<const RunPart> parts, size_t level, const Function& function) {
@@ -78,6 +80,16 @@ void ForEachFill(absl::Span<const RunPart> parts, size_t level, const Function& 
 }
 
 }  // namespace
+
+std::vector<uint32_t> StepsOf(const RunPart& part) {
+  std::vector<uint32_t> steps;
+  if (part.run->plan->operators.empty()) return steps;
+  for (size_t level = 0; level < part.pass_count(); ++level) {
+    if (level > 0 && !BeginsStep(part, level)) continue;
+    steps.push_back(part.run->plan->operators[part.begin.pass + level]);
+  }
+  return steps;
+}
 
 Recorder::Recorder(ID3D12GraphicsCommandList* list, ID3D12RootSignature* root_signature,
                    const RecordingMemory& memory)
@@ -93,7 +105,7 @@ Recorder::Recorder(ID3D12GraphicsCommandList* list, ID3D12RootSignature* root_si
 uint32_t Recorder::Record(absl::Span<const RunPart> parts) {
   size_t levels = 0;
   for (const RunPart& part : parts) {
-    levels = std::max(levels, LevelsOf(part));
+    levels = std::max(levels, part.pass_count());
     follows_other_lists_ |= !part.is_first() || RunOf(part).uses_device_buffers();
     continues_ |= !part.is_first();
   }
@@ -101,11 +113,15 @@ uint32_t Recorder::Record(absl::Span<const RunPart> parts) {
   Upload(parts);
   RecordTimestamp(memory_.first_timestamp);
   for (size_t level = 0; level < levels; ++level) {
-    if (level > 0) RecordFills(parts, level);
+    if (level > 0) {
+      if (memory_.step_timestamps != nullptr && BeginsStep(parts[0], level)) RecordStepTimestamp();
+      RecordFills(parts, level);
+    }
     PrepareLevel(parts, level);
     RecordDispatches(cohorts, level);
   }
   RecordTimestamp(memory_.first_timestamp + 1);
+  RecordStepTimestamp();
   DownloadOutputs(parts);
   return next_table_ - memory_.first_table;
 }
@@ -158,6 +174,7 @@ void Recorder::Upload(absl::Span<const RunPart> parts) {
       Require(input.copy.resource(), D3D12_RESOURCE_STATE_NON_PIXEL_SHADER_RESOURCE);
     }
   }
+  RecordStepTimestamp();
   RecordFills(parts, 0);
   Flush();
 }
@@ -179,7 +196,14 @@ void Recorder::FindNewConstants(absl::Span<const RunPart> parts) {
 
 void Recorder::RecordTimestamp(uint32_t index) {
   if (memory_.timestamps == nullptr) return;
-  list_->EndQuery(memory_.timestamps, D3D12_QUERY_TYPE_TIMESTAMP, index);
+  memory_.timestamps->Record(list_, index);
+  ++timestamps_;
+}
+
+void Recorder::RecordStepTimestamp() {
+  if (memory_.step_timestamps == nullptr) return;
+  memory_.step_timestamps->Record(list_, next_step_timestamp_++);
+  ++timestamps_;
 }
 
 void Recorder::RecordFills(absl::Span<const RunPart> parts, size_t level) {

@@ -12,6 +12,7 @@
 #include "kernels/d3d12/memory/device_constants.h"
 #include "kernels/d3d12/platform.h"
 #include "kernels/d3d12/queue/queued_run.h"
+#include "kernels/d3d12/queue/timestamps.h"
 
 namespace opmill {
 
@@ -34,9 +35,16 @@ struct RecordingMemory {
   // kZeroBytes of zeros, the source of fills: the driver's copies are much faster than typed stores
   // (0.7 GB/s on lavapipe).
   const DeviceConstants& zeros;
-  ID3D12QueryHeap* timestamps = nullptr;  // null: none
-  uint32_t first_timestamp = 0;           // before the kernels; the next one is after them
+  const Timestamps* timestamps = nullptr;  // null: none
+  uint32_t first_timestamp = 0;            // before the kernels; the next one is after them
+  // For a list of one part: before its first step, and after each of StepsOf. Null: none.
+  const Timestamps* step_timestamps = nullptr;
 };
+
+// The steps that a part has something of, in their order: values of the plan's `operators`. Empty
+// if the plan has none. A step is the passes of one operator that follow each other, each with the
+// fills and barriers before it.
+std::vector<uint32_t> StepsOf(const RunPart& part);
 
 class Recorder {
  public:
@@ -46,6 +54,7 @@ class Recorder {
   // May be called once. Returns the number of dispatches.
   uint32_t Record(absl::Span<const RunPart> parts);
   uint32_t barrier_calls() const { return barrier_calls_; }
+  uint32_t timestamps() const { return timestamps_; }
   // What the list copies to the device. It stays there once the list has been submitted.
   const std::vector<const DeviceConstants*>& copied_constants() const { return copied_constants_; }
 
@@ -76,6 +85,7 @@ class Recorder {
   // Makes what earlier levels have written visible to the kernels of this one.
   void PrepareLevel(absl::Span<const RunPart> parts, size_t level);
   void RecordTimestamp(uint32_t index);
+  void RecordStepTimestamp();
   void FindUses(absl::Span<const RunPart> parts, size_t level);
   void RecordDispatches(absl::Span<const Cohort> cohorts, size_t level);
   void DownloadOutputs(absl::Span<const RunPart> parts);
@@ -101,6 +111,8 @@ class Recorder {
   std::vector<D3D12_RESOURCE_BARRIER> barriers_;  // not recorded yet
   std::vector<const DeviceConstants*> copied_constants_;
   uint32_t barrier_calls_ = 0;
+  uint32_t timestamps_ = 0;
+  uint32_t next_step_timestamp_ = 0;
 };
 
 }  // namespace opmill

@@ -72,7 +72,10 @@ absl::Status Submission::Initialize() {
   ASSIGN_OR_RETURN(zeros_,
                    DeviceConstants::Create(*pool_, Placement::kDeviceConstants, kZeroBytes));
   std::memset(zeros_.data(), 0, kZeroBytes);
-  if (options_.measure_device_time) RETURN_IF_ERROR(CreateTimestamps());
+  if (options_.measure_device_time) {
+    ASSIGN_OR_RETURN(timestamps_, Timestamps::Create(device_.Get(), queue_.Get(), *health_,
+                                                     options_.frames_in_flight * 2));
+  }
 
   {
     absl::MutexLock lock(&mutex_);
@@ -80,41 +83,6 @@ absl::Status Submission::Initialize() {
   }
   submitting_thread_ = std::thread([this] { SubmitLoop(); });
   completing_thread_ = std::thread([this] { CompleteLoop(); });
-  return absl::OkStatus();
-}
-
-// A device without timestamps is as good; only one that is lost meanwhile is not.
-absl::Status Submission::CreateTimestamps() {
-  if (FAILED(queue_->GetTimestampFrequency(&timestamp_frequency_)) || timestamp_frequency_ == 0) {
-    return absl::OkStatus();
-  }
-  D3D12_QUERY_HEAP_DESC heap = {};
-  heap.Type = D3D12_QUERY_HEAP_TYPE_TIMESTAMP;
-  heap.Count = options_.frames_in_flight * 2;
-  ComPtr<ID3D12QueryHeap> timestamps;
-  if (FAILED(device_->CreateQueryHeap(&heap, __uuidof(ID3D12QueryHeap),
-                                      reinterpret_cast<void**>(timestamps.GetAddressOf())))) {
-    return absl::OkStatus();
-  }
-  D3D12_HEAP_PROPERTIES readback = {};
-  readback.Type = D3D12_HEAP_TYPE_READBACK;
-  D3D12_RESOURCE_DESC desc = {};
-  desc.Dimension = D3D12_RESOURCE_DIMENSION_BUFFER;
-  desc.Width = heap.Count * sizeof(uint64_t);
-  desc.Height = 1;
-  desc.DepthOrArraySize = 1;
-  desc.MipLevels = 1;
-  desc.SampleDesc.Count = 1;
-  desc.Layout = D3D12_TEXTURE_LAYOUT_ROW_MAJOR;
-  RETURN_IF_ERROR(health_->Check(
-      device_->CreateCommittedResource(
-          &readback, D3D12_HEAP_FLAG_NONE, &desc, D3D12_RESOURCE_STATE_COPY_DEST, nullptr,
-          __uuidof(ID3D12Resource), reinterpret_cast<void**>(timestamp_buffer_.GetAddressOf())),
-      "CreateCommittedResource"));
-  void* values = nullptr;
-  RETURN_IF_ERROR(health_->Check(timestamp_buffer_->Map(0, nullptr, &values), "Map"));
-  timestamp_values_ = static_cast<const uint64_t*>(values);
-  timestamps_ = std::move(timestamps);
   return absl::OkStatus();
 }
 
@@ -202,9 +170,21 @@ absl::Status Submission::GiveCopies(Placement placement, const std::vector<uint6
   return absl::OkStatus();
 }
 
+absl::Status Submission::MeasureSteps(InFlight& in_flight) {
+  const RunPart& part = in_flight.batch.parts[0];
+  if (RunOf(part).profile == nullptr) return absl::OkStatus();
+  in_flight.steps = StepsOf(part);
+  if (in_flight.steps.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(in_flight.step_timestamps,
+                   Timestamps::Create(device_.Get(), queue_.Get(), *health_,
+                                      static_cast<uint32_t>(in_flight.steps.size() + 1)));
+  return absl::OkStatus();
+}
+
 absl::Status Submission::Submit(InFlight& in_flight) {
   const Batch& batch = in_flight.batch;
   Frame& frame = *in_flight.frame;
+  RETURN_IF_ERROR(MeasureSteps(in_flight));
   RETURN_IF_ERROR(health_->Check(frame.allocator->Reset(), "Reset"));
   RETURN_IF_ERROR(health_->Check(list_->Reset(frame.allocator.Get(), nullptr), "Reset"));
   Recorder recorder(list_.Get(), root_signature_.Get(),
@@ -213,13 +193,15 @@ absl::Status Submission::Submit(InFlight& in_flight) {
                      .first_more_reads = frame.first_more_reads,
                      .constants = frame.constants,
                      .zeros = zeros_,
-                     .timestamps = timestamps_.Get(),
-                     .first_timestamp = frame.first_timestamp});
+                     .timestamps = timestamps_.get(),
+                     .first_timestamp = frame.first_timestamp,
+                     .step_timestamps = in_flight.step_timestamps.get()});
   counters_.dispatches += recorder.Record(batch.parts);
   counters_.barriers += recorder.barrier_calls();
-  if (timestamps_) {
-    list_->ResolveQueryData(timestamps_.Get(), D3D12_QUERY_TYPE_TIMESTAMP, frame.first_timestamp, 2,
-                            timestamp_buffer_.Get(), frame.first_timestamp * sizeof(uint64_t));
+  counters_.timestamps += recorder.timestamps();
+  if (timestamps_ != nullptr) timestamps_->Resolve(list_.Get(), frame.first_timestamp, 2);
+  if (in_flight.step_timestamps != nullptr) {
+    in_flight.step_timestamps->Resolve(list_.Get(), 0, in_flight.step_timestamps->count());
   }
   RETURN_IF_ERROR(health_->Check(list_->Close(), "Close"));
 
@@ -275,12 +257,17 @@ void Submission::WaitForFence(uint64_t value) {
 }
 
 absl::Duration Submission::DeviceTime(const Frame& frame) const {
-  if (!timestamps_) return absl::ZeroDuration();
-  const uint64_t begin = timestamp_values_[frame.first_timestamp];
-  const uint64_t end = timestamp_values_[frame.first_timestamp + 1];
-  return end <= begin ? absl::ZeroDuration()
-                      : absl::Seconds(static_cast<double>(end - begin) /
-                                      static_cast<double>(timestamp_frequency_));
+  if (timestamps_ == nullptr) return absl::ZeroDuration();
+  return timestamps_->Between(frame.first_timestamp, frame.first_timestamp + 1);
+}
+
+void Submission::TakeStepTimes(const InFlight& in_flight) {
+  if (in_flight.step_timestamps == nullptr || health_->lost()) return;
+  RunProfile& profile = *RunOf(in_flight.batch.parts[0]).profile;
+  profile.times.resize(profile.report.steps.size());
+  for (uint32_t i = 0; i < in_flight.steps.size(); ++i) {
+    profile.times[in_flight.steps[i]] += in_flight.step_timestamps->Between(i, i + 1);
+  }
 }
 
 // From when the device could begin it to when this thread saw it end.
@@ -299,6 +286,11 @@ void Submission::Measure(const InFlight& in_flight, Clock::time_point now) {
   }
   // What is expected now: another part of the run may have been measured since it was submitted.
   const RunPart& part = batch.parts.back();  // whole, or the only one
+  // Timestamps take time too, so they teach only what is not known better.
+  if (in_flight.step_timestamps != nullptr &&
+      compiled.pace().IsMeasured(compiled.plan(), part.begin, part.end)) {
+    return;
+  }
   const double expected = compiled.pace().Seconds(compiled.plan(), part.begin, part.end) *
                           static_cast<double>(batch.parts.size());
   if (expected <= 0) return;
@@ -312,6 +304,7 @@ void Submission::Complete(InFlight& in_flight) {
     WaitForFence(in_flight.fence_value);
     health_->IsRemoved();
     const absl::Duration device_time = DeviceTime(*in_flight.frame);
+    TakeStepTimes(in_flight);
     const Clock::time_point now = Clock::now();
     Measure(in_flight, now);
     for (const RunPart& part : batch.parts) {

@@ -24,6 +24,7 @@
 #include "kernels/d3d12/queue/event.h"
 #include "kernels/d3d12/queue/queued_run.h"
 #include "kernels/d3d12/queue/recorder.h"
+#include "kernels/d3d12/queue/timestamps.h"
 
 namespace opmill {
 
@@ -69,6 +70,8 @@ class Submission {
     Frame* frame = nullptr;
     uint64_t fence_value = 0;                              // 0: nothing was submitted
     std::vector<const DeviceConstants*> copied_constants;  // of its programs
+    std::vector<uint32_t> steps;                           // that are measured
+    std::unique_ptr<Timestamps> step_timestamps;  // around them; null: they are not measured
     Clock::time_point submitted_at;
   };
 
@@ -83,7 +86,6 @@ class Submission {
         options_(options),
         picker_(options.frames_in_flight, options.max_batch_runs) {}
   absl::Status Initialize();
-  absl::Status CreateTimestamps();
 
   // Called on the submitting thread.
   void SubmitLoop();
@@ -91,12 +93,15 @@ class Submission {
   // Copies in the device's memory of those tensors that are not there.
   absl::Status GiveCopies(Placement placement, const std::vector<uint64_t>& sizes,
                           std::vector<BoundTensor>& tensors);
+  // If the batch is of a run whose steps are measured.
+  absl::Status MeasureSteps(InFlight& in_flight);
   absl::Status Submit(InFlight& in_flight);
 
   // Called on the completing thread.
   void CompleteLoop();
   void WaitForFence(uint64_t value);
   absl::Duration DeviceTime(const Frame& frame) const;
+  void TakeStepTimes(const InFlight& in_flight);
   void Measure(const InFlight& in_flight, Clock::time_point now);
   void Complete(InFlight& in_flight);
 
@@ -110,10 +115,7 @@ class Submission {
   ComPtr<ID3D12CommandQueue> queue_;
   ComPtr<ID3D12GraphicsCommandList> list_;
   ComPtr<ID3D12Fence> fence_;
-  ComPtr<ID3D12QueryHeap> timestamps_;  // null if not supported by the queue, or not requested
-  ComPtr<ID3D12Resource> timestamp_buffer_;
-  const uint64_t* timestamp_values_ = nullptr;
-  uint64_t timestamp_frequency_ = 0;
+  std::unique_ptr<Timestamps> timestamps_;  // null if not supported, or not requested
   std::unique_ptr<DescriptorHeap> heap_;
   DeviceConstants zeros_;
   Event fence_event_;

@@ -384,7 +384,8 @@ class ExplainedStep:
     # Parts that follow each other, and how many tasks (cpu device) or groups (Direct3D 12) each
     # has. Empty if nothing is left to do, as for a join whose inputs are written in their places.
     phases: tuple[int, ...]
-    # absent if it is not measured
+    # Of the execution; absent without one, and on a Direct3D 12 device whose clock cannot be
+    # read, so that only `statistics` has a time.
     duration: timedelta
     # Positions in `steps` of those whose results it reads.
     inputs: tuple[int, ...]
@@ -409,8 +410,8 @@ class Explanation:
     # zero if it was in the cache
     compile_duration: timedelta
     was_cached: bool
-    # Of the execution. Threads among which the device has divided each step; 0 if it does not
-    # measure steps, so that only `statistics` has a time.
+    # Of the execution. Threads among which the device has divided each step; 0 on a Direct3D 12
+    # device, whose own clock measures the steps.
     threads: int
     statistics: ExecutionStatistics
     model_version: str

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -61,70 +60,84 @@ class MoveProgram : public CpuProgram {
  public:
   MoveProgram(std::vector<Move> moves, const OperatorDesc& desc)
       : moves_(std::move(moves)), bytes_(ElementBytes(desc.outputs[0]->data_type)) {
-    for (size_t i = 0; i < moves_.size(); ++i) {
-      Move& move = moves_[i];
+    uint64_t elements = 0;
+    bool overwrites = false;  // later pieces what earlier ones have written
+    for (Move& move : moves_) {
       Simplify(move);
       index_types_.push_back(desc.inputs[move.index_input].data_type);
       nearest_.push_back(NearestOf(move.dims.back()));
-      const uint64_t length = move.dims.back().size;
-      const uint64_t rows = CountOf(move.dims) / length;
-      const uint64_t parts = CeilDiv(length, kTaskElements);
-      Phase phase = {.move = i,
-                     .rows = rows,
-                     .rows_a_task = std::max<uint64_t>(1, kTaskElements / length),
-                     .parts = parts};
-      // Of writes to one place the last one along a row remains, so its parts follow one another.
-      const uint64_t turns = move.index == MoveIndex::kDestination ? parts : 1;
-      for (uint64_t turn = 0; turn < turns; ++turn) {
-        phase.first_part = turn;
-        phase.parts = parts / turns;
-        phase.tasks = CeilDiv(rows, phase.rows_a_task) * phase.parts;
-        steps_.push_back(phase);
-        phases_.push_back(phase.tasks);
-      }
-      overwrites_ = overwrites_ || move.index == MoveIndex::kDestination;
-      cost_bytes_ += 2 * rows * length * bytes_;
+      elements += CountOf(move.dims);
+      overwrites = overwrites || move.index == MoveIndex::kDestination;
     }
-    is_short_ = cost_bytes_ <= 2 * kTaskElements * bytes_;
-    const uint64_t tasks = std::accumulate(phases_.begin(), phases_.end(), uint64_t{0});
-    if (is_short_ || !overwrites_) phases_ = {is_short_ ? 1 : tasks};
+    cost_bytes_ = 2 * elements * bytes_;
+    const bool is_short = elements <= kTaskElements;
+    for (size_t i = 0; i < moves_.size(); ++i) {
+      for (const Piece& piece : PiecesOf(i)) {
+        if (work_.empty() || (overwrites && !is_short)) work_.emplace_back();
+        work_.back().pieces.push_back(piece);
+        work_.back().shares += piece.shares;
+      }
+    }
+    if (is_short) work_[0].shares_a_task = work_[0].shares;
+    for (const Phase& phase : work_) phases_.push_back(phase.shares / phase.shares_a_task);
   }
 
   void Run(size_t phase, uint64_t task, const RunBuffers& buffers) const override {
-    if (is_short_) {
-      for (const Phase& step : steps_) {
-        for (uint64_t each = 0; each < step.tasks; ++each) RunTask(step, each, buffers);
-      }
-      return;
+    const uint64_t shares = work_[phase].shares_a_task;
+    for (uint64_t share = task * shares; share < (task + 1) * shares; ++share) {
+      RunShare(work_[phase], share, buffers);
     }
-    while (!overwrites_ && task >= steps_[phase].tasks) task -= steps_[phase++].tasks;
-    RunTask(steps_[phase], task, buffers);
   }
 
  private:
-  struct Phase {
+  // Of a move: all rows, or the same part of all rows.
+  struct Piece {
     size_t move = 0;
     uint64_t rows = 1;
-    uint64_t rows_a_task = 1;
+    uint64_t rows_a_share = 1;
     uint64_t first_part = 0;
     uint64_t parts = 1;  // of each row
-    uint64_t tasks = 1;
+    uint64_t shares = 1;
+  };
+  // Pieces that do not depend on each other, or that one task moves in their order.
+  struct Phase {
+    std::vector<Piece> pieces;
+    uint64_t shares = 0;
+    uint64_t shares_a_task = 1;
   };
 
-  void RunTask(const Phase& step, uint64_t task, const RunBuffers& buffers) const {
-    const Move& move = moves_[step.move];
+  std::vector<Piece> PiecesOf(size_t number) const {
+    const Move& move = moves_[number];
+    const uint64_t length = move.dims.back().size;
+    const uint64_t parts = CeilDiv(length, kTaskElements);
+    // Of writes to one place the last one along a row remains, so its parts follow one another.
+    const uint64_t turns = move.index == MoveIndex::kDestination ? parts : 1;
+    Piece piece = {.move = number,
+                   .rows = CountOf(move.dims) / length,
+                   .rows_a_share = std::max<uint64_t>(1, kTaskElements / length),
+                   .parts = parts / turns};
+    piece.shares = CeilDiv(piece.rows, piece.rows_a_share) * piece.parts;
+    std::vector<Piece> pieces;
+    for (; piece.first_part < turns; ++piece.first_part) pieces.push_back(piece);
+    return pieces;
+  }
+
+  void RunShare(const Phase& phase, uint64_t share, const RunBuffers& buffers) const {
+    const Piece* piece = phase.pieces.data();
+    for (; share >= piece->shares; ++piece) share -= piece->shares;
+    const Move& move = moves_[piece->move];
     const MoveDim& row = move.dims.back();
-    const uint64_t first = (step.first_part + task % step.parts) * kTaskElements;
+    const uint64_t first = (piece->first_part + share % piece->parts) * kTaskElements;
     const uint64_t end = std::min(first + kTaskElements, row.size);
-    const uint64_t begin = task / step.parts * step.rows_a_task;
-    for (uint64_t r = begin; r < std::min(begin + step.rows_a_task, step.rows); ++r) {
+    const uint64_t begin = share / piece->parts * piece->rows_a_share;
+    for (uint64_t r = begin; r < std::min(begin + piece->rows_a_share, piece->rows); ++r) {
       MovePlace place(move);
       uint64_t rest = r;
       for (size_t d = move.dims.size() - 1; d-- > 0;) {
         place.Add(move.dims[d], rest % move.dims[d].size);
         rest /= move.dims[d].size;
       }
-      MoveRow(step.move, place, first, end, buffers);
+      MoveRow(piece->move, place, first, end, buffers);
     }
   }
 
@@ -206,9 +219,7 @@ class MoveProgram : public CpuProgram {
   std::vector<Move> moves_;
   std::vector<DataType> index_types_;  // of the moves
   std::vector<std::vector<uint32_t>> nearest_;
-  std::vector<Phase> steps_;
-  bool is_short_ = false;    // one task does all steps
-  bool overwrites_ = false;  // each step has a phase; otherwise they share one
+  std::vector<Phase> work_;
   const uint32_t bytes_;
 };
 

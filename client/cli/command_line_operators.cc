@@ -106,6 +106,14 @@ std::string OperatorList() {
   return absl::StrCat(absl::StrJoin(operators, ", "), functions);
 }
 
+std::vector<std::string> ChoiceNames(const AttributeSchema& attribute) {
+  std::vector<std::string> names;
+  for (const absl::string_view choice : attribute.choices) {
+    names.push_back(absl::AsciiStrToLower(choice));
+  }
+  return names;
+}
+
 std::string ChoiceList(const AttributeSchema& attribute) {
   return absl::StrJoin(attribute.choices, " ", [](std::string* out, absl::string_view choice) {
     out->append(Shown(NamesOfChoice(choice)));

@@ -25,6 +25,8 @@ struct NamedOperator {
 std::vector<std::string> OperatorNames();
 // For help pages: "argmin, ..., element_wise_add (or add), ...; or a function of reduce: ...".
 std::string OperatorList();
+// In lower case, without aliases.
+std::vector<std::string> ChoiceNames(const AttributeSchema& attribute);
 // "argmax argmin average (or mean) ..."
 std::string ChoiceList(const AttributeSchema& attribute);
 // Null if there is no such name.

@@ -64,9 +64,7 @@ std::string OperatorsOfOneAxis() {
 
 Flag MakeFlag(const AttributeSchema& attribute) {
   Flag flag = {.name = FlagOf(attribute)};
-  for (const absl::string_view choice : attribute.choices) {
-    flag.choices.push_back(absl::AsciiStrToLower(choice));
-  }
+  flag.choices = ChoiceNames(attribute);
   if (const FlagText* const text = TextOf(flag.name == "axes" ? "axes" : attribute.name)) {
     flag.value = std::string(text->value);
     flag.help = absl::StrReplaceAll(text->help, {{"\n", absl::StrCat("\n", kHelpIndent)}});
@@ -149,18 +147,6 @@ void ReadAxes(const AttributeSchema& attribute, FlagReader& flags, OperatorChoic
   }
 }
 
-uint32_t ReadChoice(const OperatorSchema& schema, const AttributeSchema& attribute,
-                    FlagReader& flags) {
-  const std::string flag = FlagOf(attribute);
-  const std::string name =
-      attribute.default_text.empty()
-          ? flags.Required(flag)
-          : flags.line().Get(flag).value_or(std::string(attribute.default_text));
-  const absl::StatusOr<uint32_t> value = ParseChoice(schema, attribute, name);
-  if (!value.ok()) flags.Fail(flag, value.status().message());
-  return value.value_or(0);
-}
-
 AttributeValue ReadAttribute(const AttributeSchema& attribute, FlagReader& flags,
                              OperatorChoice& choice) {
   const std::string flag = FlagOf(attribute);
@@ -209,6 +195,18 @@ void CheckIndexType(const OperatorChoice& choice, FlagReader& flags) {
 }
 
 }  // namespace
+
+uint32_t ReadChoice(const OperatorSchema& schema, const AttributeSchema& attribute,
+                    FlagReader& flags) {
+  const std::string flag = FlagOf(attribute);
+  const std::string name =
+      attribute.default_text.empty()
+          ? flags.Required(flag)
+          : flags.line().Get(flag).value_or(std::string(attribute.default_text));
+  const absl::StatusOr<uint32_t> value = ParseChoice(schema, attribute, name);
+  if (!value.ok()) flags.Fail(flag, value.status().message());
+  return value.value_or(0);
+}
 
 std::string FlagOf(const AttributeSchema& attribute) {
   if (IsAxes(attribute.kind)) return "axes";

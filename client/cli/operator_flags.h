@@ -22,6 +22,10 @@ std::vector<Flag> TensorFlags();
 // The flag of an attribute: "direction" for axis_direction, "axes" for both axis and axes.
 std::string FlagOf(const AttributeSchema& attribute);
 
+// The value of a kChoice attribute from its flag, or its default. Errors are recorded in `flags`.
+uint32_t ReadChoice(const OperatorSchema& schema, const AttributeSchema& attribute,
+                    FlagReader& flags);
+
 // The tensor that --dtype and --shape describe.
 TensorDesc ReadTensor(FlagReader& flags);
 

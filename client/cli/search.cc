@@ -1,20 +1,20 @@
 // opmill search: the nearest of the vectors in a tensor that stays on the server.
-#include <array>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "client/cli/connection_flags.h"
 #include "client/cli/inputs.h"
 #include "client/cli/jobs.h"
+#include "client/cli/operator_flags.h"
 #include "client/cli/output_plan.h"
 #include "client/cli/run_report.h"
 #include "client/cli/verbs.h"
 #include "client/encode_operator.h"
 #include "kernels/base/errors.h"
-#include "kernels/base/nearest.h"
 #include "kernels/operators/search/search_desc.h"
 
 namespace opmill {
@@ -23,14 +23,18 @@ namespace {
 // The position of the vectors among the inputs of the operator.
 constexpr uint32_t kVectors = 1;
 
-absl::StatusOr<SearchMetric> ParseMetric(absl::string_view name) {
-  const std::array<std::string, 3> names = {"ip", "l2", "cosine"};
-  for (size_t i = 0; i < names.size(); ++i) {
-    if (name == names[i]) return static_cast<SearchMetric>(i);
-  }
-  return absl::InvalidArgumentError(absl::StrCat("There is no metric \"", name,
-                                                 "\"; the choices are ip, l2, cosine.",
-                                                 DidYouMean(name, {names.begin(), names.end()})));
+const AttributeSchema& MetricAttribute() {
+  return kSearchSchema.attributes[kSearchSchema.AttributeIndex("metric")];
+}
+
+Flag MetricFlag() {
+  const AttributeSchema& metric = MetricAttribute();
+  const std::string absent = absl::AsciiStrToLower(metric.default_text);
+  return {.name = FlagOf(metric),
+          .value = "NAME",
+          .help = absl::StrCat("which vectors are near: ", ChoiceList(metric),
+                               " (default: ", absent, ")"),
+          .choices = ChoiceNames(metric)};
 }
 
 // One row of an array without a dimension of rows.
@@ -58,11 +62,11 @@ absl::StatusOr<Operands> OpenOperands(const CommandLine& line, const std::string
   return operands;
 }
 
-Computation SearchIn(const Operands& operands, uint32_t k, SearchMetric metric) {
+Computation SearchIn(const Operands& operands, uint32_t k, uint32_t metric) {
   OperatorDesc desc = {.schema = &kSearchSchema};
   for (const InputArray& each : operands) desc.inputs.push_back(TensorDescOf(each.desc));
   desc.outputs.resize(2);
-  desc.attributes = {k, static_cast<uint32_t>(metric)};
+  desc.attributes = {k, metric};
   return EncodeOperator(desc);
 }
 
@@ -72,7 +76,7 @@ int Search(const CommandLine& line) {
   if (words.size() != 1) flags.FailPlain("opmill search takes the NAME of a tensor.");
   flags.Required("queries");
   const uint32_t k = flags.RequiredNumber("k");
-  const SearchMetric metric = flags.Named("metric", &ParseMetric, SearchMetric::kInnerProduct);
+  const uint32_t metric = ReadChoice(kSearchSchema, MetricAttribute(), flags);
   RefuseJsonBesideResult(flags);
   int exit_code = kDone;
   std::optional<Client> client = ConnectOrExplain(flags, exit_code);
@@ -120,10 +124,7 @@ const Verb& SearchVerb() {
       .flags = WithCommonFlags(
           {{"queries", "FILE", "the vectors to search for, one or rows of them"},
            {"k", "NUMBER", "how many vectors are found for each"},
-           {"metric",
-            "NAME",
-            "ip (default: the inner product), l2 (squared distance) or cosine",
-            {"ip", "l2", "cosine"}},
+           MetricFlag(),
            {"mask", "FILE", "bool or uint8: which rows of the tensor can be found"},
            {"output", "FILE", "where the scores are written (default: the screen)"},
            {"indices", "FILE", "where the rows are written (default: the screen)"}}),

@@ -635,8 +635,8 @@ class OtherClients(Served):
             np.save(folder / "one.npy", self.queries[0])
             allowed = np.arange(50) % 3 == 0
             np.save(folder / "mask.npy", allowed)
-            for metric in ("ip", "l2"):
-                self.opmill("documents", "--queries", folder / "q.npy", "--k", 7, "--metric", metric, "--mask",
+            for metric, word in (("ip", "ip"), ("l2", "l2"), ("ip", "inner_product")):
+                self.opmill("documents", "--queries", folder / "q.npy", "--k", 7, "--metric", word, "--mask",
                             folder / "mask.npy", "--output", folder / "s.npy", "--indices", folder / "i.npy")
                 wanted = expect(self.queries, self.vectors, 7, metric, allowed)
                 np.testing.assert_array_equal(np.load(folder / "s.npy"), wanted[0])
@@ -653,7 +653,7 @@ class OtherClients(Served):
                     (("documents", "--k", 3), "--queries"),
                     (("--queries", folder / "q.npy", "--k", 3), "opmill search takes the NAME of a tensor."),
                     (("documents", "--queries", folder / "q.npy", "--k", 3, "--metric", "l3"),
-                     'There is no metric "l3"; the choices are ip, l2, cosine.')):
+                     'There is no metric "l3"; the choices are inner_product (or ip), l2, cosine.')):
                 self.assertIn(sentence, self.opmill(*words, status=2))
 
 

@@ -209,13 +209,16 @@ std::vector<InputArray> OpenInputs(const std::string& word, v1::DataType cast) {
   return {OpenNpy(path, *std::move(file), cast)};
 }
 
+absl::Status CheckIsOne(absl::string_view argument, const std::vector<InputArray>& arrays) {
+  if (arrays.size() == 1) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(argument, " holds ", arrays.size(),
+                                                 " arrays; select one of them, for example ",
+                                                 arrays.front().name, "."));
+}
+
 absl::StatusOr<InputArray> OpenInput(const std::string& word, v1::DataType cast) {
   std::vector<InputArray> arrays = OpenInputs(word, cast);
-  if (arrays.size() != 1) {
-    return absl::InvalidArgumentError(absl::StrCat(word, " holds ", arrays.size(),
-                                                   " arrays; select one of them, for example ",
-                                                   arrays.front().name, "."));
-  }
+  RETURN_IF_ERROR(CheckIsOne(word, arrays));
   RETURN_IF_ERROR(arrays.front().status);
   return std::move(arrays.front());
 }

@@ -157,11 +157,7 @@ absl::StatusOr<std::vector<Operands>> OpenAll(const RunFlags& run) {
   std::vector<Operands> inputs(count == 1 ? 0 : 1);
   for (const std::string& word : run.inputs) {
     std::vector<InputArray> arrays = OpenInputs(word, run.cast);
-    if (count > 1 && arrays.size() > 1) {
-      return absl::InvalidArgumentError(absl::StrCat("--input: ", word, " holds ", arrays.size(),
-                                                     " arrays; select one of them, for example ",
-                                                     arrays.front().name, "."));
-    }
+    if (count > 1) RETURN_IF_ERROR(CheckIsOne(absl::StrCat("--input: ", word), arrays));
     for (InputArray& array : arrays) {
       if (count == 1) inputs.emplace_back();
       inputs.back().push_back(std::move(array));

@@ -98,11 +98,7 @@ absl::StatusOr<std::vector<NamedInput>> Load(const v1::ModelInfo& model, const M
     const bool is_cast = expected.is_bool() || expected.data_type() == run.cast;
     std::vector<InputArray> arrays =
         OpenInputs(given.file, is_cast ? expected.data_type() : v1::DATA_TYPE_UNSPECIFIED);
-    if (arrays.size() != 1) {
-      return absl::InvalidArgumentError(absl::StrCat("--input: ", given.file, " holds ",
-                                                     arrays.size(), " arrays; select one of them, ",
-                                                     "for example ", arrays.front().name, "."));
-    }
+    RETURN_IF_ERROR(CheckIsOne(absl::StrCat("--input: ", given.file), arrays));
     if (arrays.front().dtype.has_value()) {
       RETURN_IF_ERROR(CheckType(model, expected, *arrays.front().dtype, run.cast));
     }

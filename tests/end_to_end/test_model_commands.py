@@ -167,6 +167,7 @@ class ModelCommands(unittest.TestCase):
     def test_refusals(self):
         np.save(self.folder / "narrow.npy", self.feeds["x"][:, :5])
         np.save(self.folder / "five.npy", np.array([5, 5]))
+        np.savez(self.folder / "two.npz", a=np.array([5, 5]), b=np.array([5, 5]))
         made = ("run", "made")
         for code, sentence, arguments in (
                 (2, "The input shape is missing: made takes x, offset, shape.", {"shape": ""}),
@@ -175,6 +176,8 @@ class ModelCommands(unittest.TestCase):
                 (1, "The input x of made has the shape [-1,6], not [4,5].", {"x": "narrow.npy"}),
                 (1, "The input shape of made is int64, not float32.", {"shape": "offset.npy"}),
                 (1, "Reshape", {"shape": "five.npy"}),
+                (1, "--input: two.npz holds 2 arrays; select one of them, for example two.npz:a.",
+                 {"x": "two.npz"}),
                 (1, "none.npy", {"x": "none.npy"})):
             with self.subTest(sentence):
                 self.assertIn(sentence, self.run_made(code=code, **arguments))

@@ -3,8 +3,9 @@ answers have the same bits. Prints tables for docs/models.md.
 
 bench_serving.py latency [NAME...]   one request in flight, beside ONNX Runtime in this process on as many threads
 bench_serving.py batches [NAME...]   requests of one row, 32 in flight, with batches off and on
+bench_serving.py wide [NAME...]      the same, of models that read more weights than they compute with (wide_models.py)
 
-Models whose path has one of the names. Rounds are interleaved; numbers are medians of the rounds."""
+Models whose path or name has one of the names. Rounds are interleaved; numbers are medians of the rounds."""
 
 import argparse
 import contextlib
@@ -17,6 +18,7 @@ import time
 
 import models
 import numpy as np
+import wide_models
 from bench_models import ROOT, session_for
 from tritonclient.grpc import service_pb2
 from tritonclient.utils import np_to_triton_dtype
@@ -118,8 +120,23 @@ def latency(chosen, arguments):
             session = None
 
 
+def of_one_row(model, row):
+    names = [tensor.name for tensor in session_for(model, 1).get_inputs()]
+    return models.Model(model.package, model.file, model.nodes, {name: [1, *row] for name in names})
+
+
 def batches(chosen, arguments):
-    rows = [(part, model) for part in ROWS for model in chosen if part in str(model.path)]
+    compare(arguments, [(part, of_one_row(model, row)) for part, row in ROWS.items() for model in chosen
+                        if part in str(model.path)])
+
+
+def wide(_, arguments):
+    with tempfile.TemporaryDirectory() as folder:
+        compare(arguments, [(name, model) for name, model in wide_models.write(folder).items()
+                            if not arguments.names or any(part in name for part in arguments.names)])
+
+
+def compare(arguments, rows):
     with contextlib.ExitStack() as stack:
         repository = stack.enter_context(tempfile.TemporaryDirectory())
         for part, model in rows:
@@ -129,11 +146,7 @@ def batches(chosen, arguments):
         print("Medians of the rounds in requests per second (least to most); how many requests shared a run.\n")
         print("| model | Execute off | on | ModelInfer off | on | in a run | on / off |\n|---|---|---|---|---|---|---|")
         for part, model in rows:
-            session = session_for(model, os.cpu_count())
-            sized = models.Model(model.package, model.file, model.nodes,
-                                 {tensor.name: [1, *ROWS[part]] for tensor in session.get_inputs()})
-            feeds = models.feeds_of(session, sized)
-            session = None
+            feeds = models.feeds_of(session_for(model, 1), model)
             prepared = {state: bench.prepare(f"{part}_{state}", feeds) for state in BATCHES}
             rates = {(protocol, state): [] for protocol in KINDS for state in BATCHES}
             shared = []
@@ -154,7 +167,7 @@ def batches(chosen, arguments):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("what", choices=("latency", "batches"))
+    parser.add_argument("what", choices=("latency", "batches", "wide"))
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--milliseconds", type=int, default=500)
     parser.add_argument("names", nargs="*")
@@ -162,7 +175,7 @@ def main():
     models.fetch()
     chosen = [model for model in models.MODELS
               if not arguments.names or any(name in str(model.path) for name in arguments.names)]
-    {"latency": latency, "batches": batches}[arguments.what](chosen, arguments)
+    {"latency": latency, "batches": batches, "wide": wide}[arguments.what](chosen, arguments)
 
 
 if __name__ == "__main__":

@@ -301,10 +301,10 @@ absl::Status Server::Initialize() {
                               *tensors_,
                               limits,
                               {models_, *inline_models_, *programs_, *model_budget_}};
-  ASSIGN_OR_RETURN(repository_, ModelRepository::Open(options_.repository, model_limits, models_,
-                                                      [this](const auto& model) {
-                                                        return PrepareModel(*executor_, *model);
-                                                      }));
+  ASSIGN_OR_RETURN(
+      repository_,
+      ModelRepository::Open(options_.repository, model_limits, executor_->compile_limit(), models_,
+                            [this](const auto& model) { return PrepareModel(*executor_, model); }));
   service_ = std::make_unique<OperatorService>(parts);
   const auto readiness = [this] {
     const absl::MutexLock lock(&phase_mutex_);

@@ -5,11 +5,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/time/time.h"
 #include "client/cli/connection_flags.h"
 #include "client/cli/json.h"
 #include "client/cli/text_table.h"
 #include "client/cli/verbs.h"
 #include "client/names.h"
+#include "proto/duration.h"
 
 namespace opmill {
 namespace {
@@ -82,6 +84,10 @@ std::string LimitsText(const v1::ServerLimits& limits) {
                     {"models of callers", absl::StrCat(limits.max_inline_models(), ", ",
                                                        BytesText(limits.max_inline_model_bytes()))},
                     {"constants of a model", BytesText(limits.max_model_constant_bytes())},
+                    {"time to compile a model",
+                     limits.has_max_model_compile_time()
+                         ? absl::FormatDuration(DecodeDuration(limits.max_model_compile_time()))
+                         : "no limit"},
                     {"cached operators", absl::StrCat(limits.operator_cache_capacity())}},
                    /*align_right=*/false);
 }

@@ -27,4 +27,9 @@ std::optional<std::string> FieldOf(const absl::Status& status) {
   return PayloadOf(status, kFieldPayload);
 }
 
+absl::Status CheckAbandoned(const std::stop_token& abandoned) {
+  return abandoned.stop_requested() ? absl::CancelledError("The work was abandoned.")
+                                    : absl::OkStatus();
+}
+
 }  // namespace opmill

@@ -4,6 +4,7 @@
 #define OPMILL_KERNELS_BASE_ERRORS_H_
 
 #include <optional>
+#include <stop_token>
 #include <string>
 
 #include "absl/status/status.h"
@@ -15,6 +16,9 @@ absl::Status InvalidField(absl::string_view field, absl::string_view sentence);
 absl::Status UnsupportedAtLevel(absl::string_view field, absl::string_view sentence);
 absl::Status WithField(absl::Status status, absl::string_view field);
 std::optional<std::string> FieldOf(const absl::Status& status);
+
+// Cancelled after a stop, which says that the result of the work is not needed any more.
+absl::Status CheckAbandoned(const std::stop_token& abandoned);
 
 }  // namespace opmill
 

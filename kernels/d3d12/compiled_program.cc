@@ -106,11 +106,12 @@ D3D12CompiledProgram::D3D12CompiledProgram(const Program& program, OperatorPlan 
 
 absl::StatusOr<std::shared_ptr<const D3D12CompiledProgram>> D3D12CompiledProgram::Create(
     const Program& program, OperatorPlan plan, PipelineCache& pipelines, BufferPool& pool,
-    uint64_t generation) {
+    uint64_t generation, const std::stop_token& abandoned) {
   RETURN_IF_ERROR(CheckPlan(plan));
   std::shared_ptr<D3D12CompiledProgram> compiled(
       new D3D12CompiledProgram(program, std::move(plan), generation));
   for (const KernelPermutation& kernel : compiled->plan().kernels) {
+    RETURN_IF_ERROR(CheckAbandoned(abandoned));
     ASSIGN_OR_RETURN(PipelineCache::Pipeline pipeline, pipelines.Get(kernel));
     compiled->pipelines_.push_back(std::move(pipeline));
   }
@@ -118,14 +119,15 @@ absl::StatusOr<std::shared_ptr<const D3D12CompiledProgram>> D3D12CompiledProgram
     compiled->first_dispatch_.push_back(compiled->dispatch_count_);
     compiled->dispatch_count_ += pass.dispatches.size();
   }
-  RETURN_IF_ERROR(compiled->KeepWeights(pool));
+  RETURN_IF_ERROR(compiled->KeepWeights(pool, abandoned));
   if (compiled->dispatch_count_ > 0) RETURN_IF_ERROR(compiled->KeepConstants(pool));
   return compiled;
 }
 
-absl::Status D3D12CompiledProgram::KeepWeights(BufferPool& pool) {
+absl::Status D3D12CompiledProgram::KeepWeights(BufferPool& pool, const std::stop_token& abandoned) {
   for (const ProgramValue& value : program().values) {
     if (value.kind != ValueKind::kConstant) continue;
+    RETURN_IF_ERROR(CheckAbandoned(abandoned));
     const ConstantData& bytes = *value.constant;
     ASSIGN_OR_RETURN(kept_.emplace_back(),
                      DeviceConstants::Create(pool, Placement::kDeviceInput, bytes.size()));

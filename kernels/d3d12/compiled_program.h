@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <stop_token>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -21,10 +22,11 @@ namespace opmill {
 
 class D3D12CompiledProgram : public CompiledProgram {
  public:
-  // Returns Internal if a view of the plan exceeds its buffer, or a grid exceeds Direct3D's limits.
+  // Returns Internal if a view of the plan exceeds its buffer, or a grid exceeds Direct3D's limits;
+  // Cancelled after a stop of `abandoned`.
   static absl::StatusOr<std::shared_ptr<const D3D12CompiledProgram>> Create(
       const Program& program, OperatorPlan plan, PipelineCache& pipelines, BufferPool& pool,
-      uint64_t generation);
+      uint64_t generation, const std::stop_token& abandoned);
 
   ProgramReport Report() const override;
   const OperatorPlan& plan() const { return plan_; }
@@ -40,7 +42,7 @@ class D3D12CompiledProgram : public CompiledProgram {
 
  private:
   D3D12CompiledProgram(const Program& program, OperatorPlan plan, uint64_t generation);
-  absl::Status KeepWeights(BufferPool& pool);
+  absl::Status KeepWeights(BufferPool& pool, const std::stop_token& abandoned);
   absl::Status KeepConstants(BufferPool& pool);
 
   const OperatorPlan plan_;

@@ -107,16 +107,18 @@ class D3D12Device : public Device {
 
   const DeviceInfo& info() const override { return info_; }
 
-  absl::StatusOr<std::shared_ptr<const CompiledProgram>> Compile(const Program& program) override {
+  absl::StatusOr<std::shared_ptr<const CompiledProgram>> Compile(
+      const Program& program, const std::stop_token& abandoned) override {
     ASSIGN_OR_RETURN(OperatorPlan plan, MakePlan(program, plan_options_));
-    return CompilePlan(program, std::move(plan));
+    return CompilePlan(program, std::move(plan), abandoned);
   }
 
-  absl::StatusOr<std::shared_ptr<const CompiledProgram>> CompilePlan(const Program& program,
-                                                                     OperatorPlan plan) {
+  absl::StatusOr<std::shared_ptr<const CompiledProgram>> CompilePlan(
+      const Program& program, OperatorPlan plan, const std::stop_token& abandoned = {}) {
+    RETURN_IF_ERROR(CheckAbandoned(abandoned));
     ASSIGN_OR_RETURN(const std::shared_ptr<Generation> generation, Living());
     return D3D12CompiledProgram::Create(program, std::move(plan), generation->pipelines(),
-                                        generation->pool(), generation->number());
+                                        generation->pool(), generation->number(), abandoned);
   }
 
   const PlanOptions& plan_options() const { return plan_options_; }

@@ -117,9 +117,13 @@ class Device {
   virtual const DeviceInfo* standby() const { return nullptr; }
 
   // `program` must have passed Validate. The device decides how to compute it. Returns
-  // ResourceExhausted if that would need more scratch memory than allowed.
+  // ResourceExhausted if that would need more scratch memory than allowed, and Cancelled soon after
+  // a stop of `abandoned`.
   virtual absl::StatusOr<std::shared_ptr<const CompiledProgram>> Compile(
-      const Program& program) = 0;
+      const Program& program, const std::stop_token& abandoned) = 0;
+  absl::StatusOr<std::shared_ptr<const CompiledProgram>> Compile(const Program& program) {
+    return Compile(program, std::stop_token());
+  }
   // The program of this validated operator alone.
   absl::StatusOr<std::shared_ptr<const CompiledProgram>> Compile(const OperatorDesc& desc) {
     return Compile(ProgramOf(desc));

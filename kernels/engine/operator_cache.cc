@@ -85,43 +85,95 @@ std::unique_ptr<OperatorCache> OperatorCache::Create(Device& device, OperatorCac
 }
 
 absl::StatusOr<CachedOperator> OperatorCache::Get(const Program& validated, absl::Time deadline,
-                                                  std::shared_ptr<const CompiledProgram> compiled) {
-  const absl::Time start = SteadyNow();
-  const Key key(std::make_shared<const Program>(Canonical(validated)));
-  std::shared_ptr<Compilation> compilation;
-  bool is_mine = false;
-  bool was_cached = false;
+                                                  CacheRequest request) {
+  struct Answer {
+    absl::Mutex mutex;
+    SteadyCondVar has_come;
+    std::optional<absl::StatusOr<CachedOperator>> got;
+  };
+  const auto answer = std::make_shared<Answer>();
+  const std::shared_ptr<Wait> wait = Join(validated, std::move(request), [answer](const auto& got) {
+    const absl::MutexLock lock(&answer->mutex);
+    answer->got = got;
+    answer->has_come.SignalAll();
+  });
   {
-    absl::MutexLock lock(&mutex_);
+    const absl::MutexLock lock(&answer->mutex);
+    if (answer->has_come.Await(
+            &answer->mutex, [&] { return answer->got.has_value(); }, deadline)) {
+      return *std::move(answer->got);
+    }
+  }
+  Leave(*wait);
+  return absl::DeadlineExceededError(absl::StrCat(
+      "The deadline passed after ", absl::FormatDuration(SteadyNow() - wait->start),
+      " of waiting for another caller to compile ", Excerpt(*wait->compilation->text, 1000), "."));
+}
+
+std::shared_ptr<OperatorCache::Wait> OperatorCache::Join(const Program& validated,
+                                                         CacheRequest request, Done done) {
+  const auto wait = std::make_shared<Wait>(std::move(done));
+  const Key key(std::make_shared<const Program>(Canonical(validated)));
+  bool is_mine = false;
+  Done is_cached;
+  {
+    const absl::MutexLock lock(&mutex_);
     Entry& entry = entries_[key];
     is_mine = entry.compilation == nullptr;
-    if (is_mine) entry.compilation = std::make_shared<Compilation>(*key.program);
-    was_cached = entry.compiled;
+    if (is_mine) entry.compilation = std::make_shared<Compilation>(key);
     entry.last_use = ++clock_;
-    compilation = entry.compilation;
-    if (is_mine) {
-      ++statistics_.misses;
-    } else if (was_cached) {
-      ++statistics_.hits;
+    wait->compilation = entry.compilation;
+    if (entry.compiled) {
+      is_cached = std::exchange(wait->done, nullptr);
     } else {
-      ++statistics_.waits;
+      wait->compilation->waits.push_back(wait);
+    }
+    ++(is_mine ? statistics_.misses : entry.compiled ? statistics_.hits : statistics_.waits);
+  }
+  Compilation& compilation = *wait->compilation;
+  if (is_cached != nullptr) {
+    is_cached(compilation.AnswerOf(/*was_cached=*/true, SteadyNow() - wait->start));
+    return wait;
+  }
+  // Called back at once if the stop has come already.
+  wait->cancels.emplace(request.cancelled, [this, weak = std::weak_ptr(wait)] {
+    if (const std::shared_ptr<Wait> gone = weak.lock()) Leave(*gone);
+  });
+  if (!is_mine) return wait;
+  if (request.compiled != nullptr) {
+    compilation.result = std::move(request.compiled);
+  } else if (request.compile != nullptr) {
+    compilation.result = request.compile(*key.program, compilation.abandoned);
+  } else {
+    compilation.result = device_.Compile(*key.program, compilation.abandoned.get_token());
+  }
+  Settle(wait->compilation);
+  return wait;
+}
+
+void OperatorCache::Leave(Wait& wait) {
+  Done done;
+  std::shared_ptr<Wait> left;  // destroyed without the lock
+  bool is_abandoned = false;
+  Compilation& compilation = *wait.compilation;
+  {
+    const absl::MutexLock lock(&mutex_);
+    if (wait.done == nullptr) return;
+    done = std::exchange(wait.done, nullptr);
+    const auto at =
+        std::find_if(compilation.waits.begin(), compilation.waits.end(),
+                     [&](const std::shared_ptr<Wait>& each) { return each.get() == &wait; });
+    left = std::move(*at);
+    compilation.waits.erase(at);
+    is_abandoned = compilation.waits.empty();
+    // Those that come later do not join it.
+    const auto found = is_abandoned ? entries_.find(compilation.key) : entries_.end();
+    if (found != entries_.end() && found->second.compilation.get() == &compilation) {
+      entries_.erase(found);
     }
   }
-  if (is_mine) {
-    if (compiled == nullptr) {
-      compilation->result = device_.Compile(*key.program);
-    } else {
-      compilation->result = std::move(compiled);
-    }
-    Settle(key, compilation);
-  } else if (!AwaitDone(*compilation, deadline)) {
-    return absl::DeadlineExceededError(absl::StrCat(
-        "The deadline passed after ", absl::FormatDuration(SteadyNow() - start),
-        " of waiting for another caller to compile ", Excerpt(*compilation->text, 1000), "."));
-  }
-  RETURN_IF_ERROR(compilation->result.status());
-  return CachedOperator{*compilation->result, was_cached, SteadyNow() - start, key.program,
-                        compilation->text};
+  if (is_abandoned) std::stop_source(compilation.abandoned).request_stop();
+  done(absl::CancelledError("The caller does not wait for the compilation any more."));
 }
 
 std::optional<CachedOperator> OperatorCache::Find(const std::shared_ptr<const Program>& validated) {
@@ -189,21 +241,33 @@ OperatorCacheStatistics OperatorCache::statistics() const {
   return statistics_;
 }
 
-bool OperatorCache::AwaitDone(const Compilation& compilation, absl::Time deadline) {
-  absl::MutexLock lock(&mutex_);
-  return settled_.Await(
-      &mutex_, [&] { return compilation.done; }, deadline);
+// Keeps a successful compilation before the waiting callers continue, so that a later call finds
+// the operator, or finds that its failure has been removed.
+void OperatorCache::Settle(const std::shared_ptr<Compilation>& compilation) {
+  std::vector<std::shared_ptr<Wait>> waits;
+  std::vector<Done> done;
+  {
+    const absl::MutexLock lock(&mutex_);
+    Keep(compilation);
+    waits.swap(compilation->waits);
+    for (const std::shared_ptr<Wait>& wait : waits) {
+      done.push_back(std::exchange(wait->done, nullptr));
+    }
+  }
+  for (size_t i = 0; i < waits.size(); ++i) {
+    if (compilation->result.ok()) {
+      done[i](compilation->AnswerOf(/*was_cached=*/false, SteadyNow() - waits[i]->start));
+    } else {
+      done[i](compilation->result.status());
+    }
+  }
 }
 
-// Keeps a successful compilation and wakes the waiting callers in one step, so that a later call
-// finds the operator, or finds that its failure has been removed.
-void OperatorCache::Settle(const Key& key, const std::shared_ptr<Compilation>& compilation) {
-  absl::MutexLock lock(&mutex_);
-  compilation->done = true;
-  settled_.SignalAll();
+void OperatorCache::Keep(const std::shared_ptr<Compilation>& compilation) {
   if (!compilation->result.ok()) ++statistics_.failures;
-  const auto found = entries_.find(key);
-  if (found == entries_.end() || found->second.compilation != compilation) return;  // Invalidate
+  const auto found = entries_.find(compilation->key);
+  // Invalidate, or Leave.
+  if (found == entries_.end() || found->second.compilation != compilation) return;
   if (!compilation->result.ok()) {
     entries_.erase(found);
     return;

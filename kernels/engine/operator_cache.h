@@ -1,14 +1,17 @@
 // Maps programs to compiled ones; an operator is a program of one node. One caller compiles; others
-// that need the same program wait for it.
+// that need the same program wait for it. Once all of them are gone, the compilation is stopped.
 #ifndef OPMILL_KERNELS_ENGINE_OPERATOR_CACHE_H_
 #define OPMILL_KERNELS_ENGINE_OPERATOR_CACHE_H_
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
@@ -54,25 +57,44 @@ struct CachedOperator {
   std::shared_ptr<const std::string> text;  // of it
 };
 
+using CompileResult = absl::StatusOr<std::shared_ptr<const CompiledProgram>>;
+
+// How a caller gets a program.
+struct CacheRequest {
+  std::shared_ptr<const CompiledProgram> compiled = nullptr;  // if the caller has compiled it
+  // After a stop, the caller waits no longer. A compilation that no caller waits for is stopped.
+  std::stop_token cancelled = {};
+  // Compiles it, if this caller is the first that needs it. Ends soon after a stop of
+  // `abandoned`, which it may request itself. Null: the device compiles it.
+  std::function<CompileResult(const Program& program, const std::stop_source& abandoned)> compile =
+      nullptr;
+};
+
 // Thread-safe. An operator in use outlives its eviction. Example:
 //
 //   std::unique_ptr<OperatorCache> cache = OperatorCache::Create(device, {.capacity = 64});
 //   ASSIGN_OR_RETURN(CachedOperator found, cache->Get(validated, deadline));
 class OperatorCache {
  public:
+  using Done = std::function<void(const absl::StatusOr<CachedOperator>&)>;
+
   // `device` must outlive the cache.
   static std::unique_ptr<OperatorCache> Create(Device& device, OperatorCacheOptions options);
 
   // Errors are those of the device; they are returned to all waiting callers and are not cached.
-  // DeadlineExceeded ends a wait for another caller; a compilation always runs to its end.
-  // `compiled`: of this program, if the caller has compiled it already.
+  // Cancelled after a stop of `request.cancelled`. DeadlineExceeded ends a wait for another caller;
+  // what this caller compiles itself has no deadline.
   absl::StatusOr<CachedOperator> Get(const Program& validated,
                                      absl::Time deadline = absl::InfiniteFuture(),
-                                     std::shared_ptr<const CompiledProgram> compiled = nullptr);
+                                     CacheRequest request = {});
   absl::StatusOr<CachedOperator> Get(const OperatorDesc& validated,
-                                     absl::Time deadline = absl::InfiniteFuture(),
-                                     std::shared_ptr<const CompiledProgram> compiled = nullptr) {
-    return Get(ProgramOf(validated), deadline, std::move(compiled));
+                                     absl::Time deadline = absl::InfiniteFuture()) {
+    return Get(ProgramOf(validated), deadline);
+  }
+  // The same without waiting for another caller: calls `done` once, without a lock. It is called
+  // before this returns, or by the thread that compiles the program or that cancels the request.
+  void Get(const Program& validated, CacheRequest request, Done done) {
+    Join(validated, std::move(request), std::move(done));
   }
 
   // Returns the program only if it is cached. Neither compiles nor waits, and counts only hits. A
@@ -92,22 +114,16 @@ class OperatorCache {
   OperatorCacheStatistics statistics() const;
 
  private:
-  using Result = absl::StatusOr<std::shared_ptr<const CompiledProgram>>;
+  struct Compilation;
 
-  struct Compilation {
-    explicit Compilation(const Program& program)
-        : text(std::make_shared<const std::string>(ToString(program))) {}
+  // A caller that waits for a compilation. Destroyed without the lock, which its callback takes.
+  struct Wait {
+    explicit Wait(Done to_call) : done(std::move(to_call)) {}
 
-    const std::shared_ptr<const std::string> text;
-    bool done = false;                                                     // under mutex_
-    Result result = absl::UnknownError("The compilation has not ended.");  // constant once done
-  };
-
-  struct Entry {
+    const absl::Time start = SteadyNow();
+    Done done;  // under mutex_; null once the wait has ended
     std::shared_ptr<Compilation> compilation;
-    uint64_t last_use = 0;
-    bool compiled = false;  // the compilation has succeeded
-    uint64_t bytes = 0;     // its kept_bytes, once compiled
+    std::optional<std::stop_callback<std::function<void()>>> cancels;
   };
 
   // A normalized program. The operator that it is ProgramOf, if any, is the same key.
@@ -138,6 +154,29 @@ class OperatorCache {
     }
   };
 
+  struct Compilation {
+    explicit Compilation(Key of)
+        : key(std::move(of)), text(std::make_shared<const std::string>(ToString(*key.program))) {}
+
+    CachedOperator AnswerOf(bool was_cached, absl::Duration duration) const {
+      return {*result, was_cached, duration, key.program, text};
+    }
+
+    const Key key;
+    const std::shared_ptr<const std::string> text;
+    const std::stop_source abandoned;
+    std::vector<std::shared_ptr<Wait>> waits;  // under mutex_
+    CompileResult result =
+        absl::UnknownError("The compilation has not ended.");  // constant afterwards
+  };
+
+  struct Entry {
+    std::shared_ptr<Compilation> compilation;
+    uint64_t last_use = 0;
+    bool compiled = false;  // the compilation has succeeded
+    uint64_t bytes = 0;     // its kept_bytes, once compiled
+  };
+
   // A program that callers have, and its key. Keeps neither alive.
   struct Known {
     std::weak_ptr<const Program> program;
@@ -148,8 +187,13 @@ class OperatorCache {
   OperatorCache(Device& device, OperatorCacheOptions options)
       : device_(device), options_(options) {}
 
-  bool AwaitDone(const Compilation& compilation, absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
-  void Settle(const Key& key, const std::shared_ptr<Compilation>& compilation);
+  // The wait, which has ended if the program was cached or this caller has compiled it.
+  std::shared_ptr<Wait> Join(const Program& validated, CacheRequest request, Done done)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Ends the wait of a caller that is gone.
+  void Leave(Wait& wait) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Settle(const std::shared_ptr<Compilation>& compilation) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Keep(const std::shared_ptr<Compilation>& compilation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   template <typename KeyOrOperator>
   std::optional<CachedOperator> FindEntry(const KeyOrOperator& key)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -162,7 +206,6 @@ class OperatorCache {
   Device& device_;
   const OperatorCacheOptions options_;
   mutable absl::Mutex mutex_;
-  SteadyCondVar settled_;  // a compilation is done
   absl::flat_hash_map<Key, Entry, Hash, Equal> entries_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<const Program*, Known> known_ ABSL_GUARDED_BY(mutex_);
   // The number of entries that use each kernel.

@@ -137,12 +137,15 @@ class PairedDevice : public Device {
   const DeviceInfo& info() const override { return first_->info(); }
   const DeviceInfo* standby() const override { return &standby_->info(); }
 
-  absl::StatusOr<std::shared_ptr<const CompiledProgram>> Compile(const Program& program) override {
-    ASSIGN_OR_RETURN(std::shared_ptr<const CompiledProgram> on_standby, standby_->Compile(program));
+  absl::StatusOr<std::shared_ptr<const CompiledProgram>> Compile(
+      const Program& program, const std::stop_token& abandoned) override {
+    ASSIGN_OR_RETURN(std::shared_ptr<const CompiledProgram> on_standby,
+                     standby_->Compile(program, abandoned));
     std::shared_ptr<const CompiledProgram> on_first;
     const bool is_small = on_standby->cost().run_bytes <= options_.small_bytes;
     if (!is_small && first_is_available()) {
-      absl::StatusOr<std::shared_ptr<const CompiledProgram>> compiled = first_->Compile(program);
+      absl::StatusOr<std::shared_ptr<const CompiledProgram>> compiled =
+          first_->Compile(program, abandoned);
       if (compiled.ok()) {
         on_first = *std::move(compiled);
       } else if (!absl::IsUnavailable(compiled.status())) {

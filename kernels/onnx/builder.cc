@@ -83,6 +83,7 @@ std::vector<ValueId> Builder::AddAll(absl::string_view op, std::vector<ValueId> 
 }
 
 absl::StatusOr<std::vector<ValueId>> Builder::AddNode(Node node) {
+  if (absl::Status ended = CheckAbandoned(limits_.abandoned); !ended.ok()) return ended;
   NodeReader reader(node, values_);
   const OperatorRow* const row = FindOperator(node.op);
   if (row == nullptr) reader.Unsupported("the operator is not supported.");
@@ -150,7 +151,7 @@ void Builder::Fold(const OperatorRow& row, const Node& node) {
   if (is_empty) {
     computed.emplace(node.outputs.size(), std::make_shared<const std::string>());
   } else if (MayFold(node)) {
-    computed = Evaluate(row, node, values_, limits_.small_bytes);
+    computed = Evaluate(row, node, values_, limits_.small_bytes, limits_.abandoned);
   }
   for (size_t i = 0; computed.has_value() && i < node.outputs.size(); ++i) {
     values_[node.outputs[i]].constant = (*computed)[i];

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +23,8 @@ struct BuildLimits {
   // A constant is computed if it is not larger than its inputs or than `small_bytes`.
   uint64_t small_bytes = 64 << 10;
   uint64_t folded_bytes = uint64_t{1} << 30;  // of all constants that are computed
+  // After a stop, no more nodes are added: Cancelled.
+  std::stop_token abandoned = {};
 };
 
 struct OperatorRow;

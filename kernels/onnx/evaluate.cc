@@ -12,7 +12,8 @@ namespace opmill::onnx {
 namespace {
 
 std::optional<std::vector<Bytes>> RunLowered(const OperatorRow& row, const Node& node,
-                                             const Values& values, uint64_t most_view_bytes) {
+                                             const Values& values, uint64_t most_view_bytes,
+                                             const std::stop_token& abandoned) {
   NodeReader reader(node, values);
   Program program;
   std::vector<View> inputs;
@@ -34,7 +35,7 @@ std::optional<std::vector<Bytes>> RunLowered(const OperatorRow& row, const Node&
       if (PackedBytes(reader.output(i)) > most_view_bytes) return std::nullopt;
     }
   }
-  if (!Compute(program, memory).ok()) return std::nullopt;
+  if (!Compute(program, memory, abandoned).ok()) return std::nullopt;
   std::vector<Bytes> outputs;
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     outputs.push_back(std::make_shared<const std::string>(
@@ -56,7 +57,8 @@ std::string CopyView(const View& view, const std::string& bytes, size_t element_
   return copy;
 }
 
-absl::Status Compute(const Program& program, std::vector<std::string>& memory) {
+absl::Status Compute(const Program& program, std::vector<std::string>& memory,
+                     const std::stop_token& abandoned) {
   while (memory.size() < program.values.size()) {
     const ProgramValue& value = program.values[memory.size()];
     memory.emplace_back(static_cast<size_t>(RequiredBytes(value.tensor)), '\0');
@@ -79,24 +81,25 @@ absl::Status Compute(const Program& program, std::vector<std::string>& memory) {
       std::string& bytes = memory[output];
       results.emplace_back(reinterpret_cast<std::byte*>(bytes.data()), bytes.size());
     }
-    RETURN_IF_ERROR(ReferenceRun(node.desc, sources, results));
+    RETURN_IF_ERROR(ReferenceRun(node.desc, sources, results, abandoned));
   }
   return absl::OkStatus();
 }
 
 std::optional<std::vector<Bytes>> Evaluate(const OperatorRow& row, const Node& node,
-                                           const Values& values, uint64_t most_view_bytes) {
+                                           const Values& values, uint64_t most_view_bytes,
+                                           const std::stop_token& abandoned) {
   if (row.fold == nullptr) {
     if (row.lower == nullptr) return std::nullopt;
-    return RunLowered(row, node, values, most_view_bytes);
+    return RunLowered(row, node, values, most_view_bytes, abandoned);
   }
-  NodeReader reader(node, values);
+  NodeReader reader(node, values, abandoned);
   std::vector<std::string> outputs;
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     outputs.emplace_back(static_cast<size_t>(PackedBytes(reader.output(i))), '\0');
   }
   row.fold(reader, outputs);
-  if (!reader.ok()) return std::nullopt;
+  if (!reader.ok() || abandoned.stop_requested()) return std::nullopt;
   std::vector<Bytes> bytes;
   for (std::string& output : outputs) {
     bytes.push_back(std::make_shared<const std::string>(std::move(output)));

@@ -71,7 +71,7 @@ absl::StatusOr<Explanation> Explain(const Graph& graph, const InputBindings& bin
   Explainer explainer(graph);
   NodeEnds ends;
   ASSIGN_OR_RETURN(const Graph specialized, Specialize(graph, bindings, limits, &ends));
-  ASSIGN_OR_RETURN(const LoweredGraph lowered, LowerGraph(specialized, data_of));
+  ASSIGN_OR_RETURN(const LoweredGraph lowered, LowerGraph(specialized, data_of, limits.abandoned));
   std::vector<std::vector<uint32_t>> parts;
   FuseChains(lowered.program, &parts);
   explainer.AddEnds(ends, specialized);

@@ -25,12 +25,13 @@ std::vector<size_t> Strides(const Sizes& sizes) {
   return strides;
 }
 
-// Calls visit(position, coordinate) for every element in row-major order.
+// Calls visit(position, coordinate) for every element in row-major order, until the work is
+// abandoned.
 template <typename Visit>
-void ForEach(const Sizes& sizes, Visit visit) {
+void ForEach(const NodeReader& node, const Sizes& sizes, Visit visit) {
   std::vector<int64_t> at(sizes.size(), 0);
   const size_t count = Count(sizes);
-  for (size_t position = 0; position < count; ++position) {
+  for (size_t position = 0; position < count && !node.is_abandoned(); ++position) {
     visit(position, at);
     for (size_t d = sizes.size(); d-- > 0;) {
       if (++at[d] < sizes[d]) break;
@@ -60,7 +61,8 @@ void FoldCast(NodeReader& node, FoldedBytes& outputs) {
   const char* const bytes = node.input(0).constant->data();
   const auto convert = [&](auto zero) {
     using From = decltype(zero);
-    for (size_t i = 0; i < Count(node.sizes(0)); ++i) {
+    const size_t count = Count(node.sizes(0));
+    for (size_t i = 0; i < count && !node.is_abandoned(); ++i) {
       const From x = LoadNumber<From>(from, bytes, i);
       const auto store = [&](auto y) {
         std::memcpy(outputs[0].data() + i * sizeof y, &y, sizeof y);
@@ -84,7 +86,7 @@ void FoldConcat(NodeReader& node, FoldedBytes& outputs) {
   const Sizes& sizes = node.output(0).sizes;
   const size_t rows = Count(sizes.begin(), sizes.begin() + static_cast<ptrdiff_t>(axis));
   char* to = outputs[0].data();
-  for (size_t row = 0; row < rows; ++row) {
+  for (size_t row = 0; row < rows && !node.is_abandoned(); ++row) {
     for (size_t i = 0; i < node.input_count(); ++i) {
       const Sizes& part = node.sizes(i);
       const size_t bytes = Count(part.begin() + static_cast<ptrdiff_t>(axis), part.end()) * element;
@@ -103,7 +105,7 @@ void FoldGather(NodeReader& node, FoldedBytes& outputs) {
   const size_t bytes = Count(middle + 1, data.end()) * ElementBytes(node.element(0));
   const int64_t size = data[axis];
   char* to = outputs[0].data();
-  for (size_t row = 0; row < rows; ++row) {
+  for (size_t row = 0; row < rows && !node.is_abandoned(); ++row) {
     for (const int64_t index : indices) {
       if (index < -size || index >= size) {
         return node.Refuse("index ", index, " is not from ", -size, " to ", size - 1, ".");
@@ -119,7 +121,7 @@ void FoldNonZero(NodeReader& node, FoldedBytes& outputs) {
   const std::vector<double> numbers = node.Numbers(0);
   const size_t count = static_cast<size_t>(node.output(0).sizes[1]);
   size_t found = 0;
-  ForEach(node.sizes(0), [&](size_t position, const std::vector<int64_t>& at) {
+  ForEach(node, node.sizes(0), [&](size_t position, const std::vector<int64_t>& at) {
     if (numbers[position] == 0) return;
     for (size_t d = 0; d < at.size(); ++d) {
       std::memcpy(outputs[0].data() + (d * count + found) * sizeof at[d], &at[d], sizeof at[d]);
@@ -139,7 +141,7 @@ void FoldPad(NodeReader& node, FoldedBytes& outputs) {
   if (node.has(2) && node.input(2).constant->size() >= element) {
     fill = node.input(2).constant->substr(0, element);
   }
-  ForEach(node.output(0).sizes, [&](size_t position, const std::vector<int64_t>& at) {
+  ForEach(node, node.output(0).sizes, [&](size_t position, const std::vector<int64_t>& at) {
     size_t from = 0;
     bool is_inside = true;
     for (size_t d = 0; d < at.size(); ++d) {
@@ -159,7 +161,8 @@ void FoldRange(NodeReader& node, FoldedBytes& outputs) {
     const T start = LoadNumber<T>(node.element(0), node.input(0).constant->data(), 0);
     const T delta = LoadNumber<T>(node.element(0), node.input(2).constant->data(), 0);
     using Wide = std::conditional_t<std::is_integral_v<T>, uint64_t, T>;  // which may wrap
-    for (size_t i = 0; i < Count(node.output(0).sizes); ++i) {
+    const size_t count = Count(node.output(0).sizes);
+    for (size_t i = 0; i < count && !node.is_abandoned(); ++i) {
       const T x = static_cast<T>(static_cast<Wide>(start) +
                                  static_cast<Wide>(i) * static_cast<Wide>(delta));
       std::memcpy(outputs[0].data() + i * sizeof x, &x, sizeof x);
@@ -181,7 +184,7 @@ void FoldScatterNd(NodeReader& node, FoldedBytes& outputs) {
     return node.Refuse("updates are ", ToString(node.input(2).type), ".");
   }
   outputs[0] = *node.input(0).constant;
-  for (size_t i = 0; i < count; ++i) {
+  for (size_t i = 0; i < count && !node.is_abandoned(); ++i) {
     size_t to = 0;
     for (size_t d = 0; d < static_cast<size_t>(depth); ++d) {
       const int64_t index = indices[i * static_cast<size_t>(depth) + d];
@@ -198,7 +201,7 @@ void FoldSlice(NodeReader& node, FoldedBytes& outputs) {
   const std::vector<SliceRange> ranges = SliceRanges(node);
   const std::vector<size_t> strides = Strides(node.sizes(0));
   const size_t element = ElementBytes(node.element(0));
-  ForEach(node.output(0).sizes, [&](size_t position, const std::vector<int64_t>& at) {
+  ForEach(node, node.output(0).sizes, [&](size_t position, const std::vector<int64_t>& at) {
     size_t from = 0;
     for (size_t d = 0; d < at.size(); ++d) {
       from += static_cast<size_t>(ranges[d].start + at[d] * ranges[d].step) * strides[d];

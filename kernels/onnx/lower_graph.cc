@@ -16,8 +16,8 @@ namespace {
 
 class GraphLowerer {
  public:
-  GraphLowerer(const Graph& graph, const ConstantSource& data_of)
-      : graph_(graph), data_of_(data_of), views_(graph.values.size()) {}
+  GraphLowerer(const Graph& graph, const ConstantSource& data_of, const std::stop_token& abandoned)
+      : graph_(graph), data_of_(data_of), abandoned_(abandoned), views_(graph.values.size()) {}
 
   absl::StatusOr<LoweredGraph> Run() {
     for (const Input& input : graph_.inputs) AddInput(input.value);
@@ -27,6 +27,7 @@ class GraphLowerer {
       AddValue(id, ValueKind::kConstant);
     }
     for (uint32_t n = 0; n < graph_.nodes.size(); ++n) {
+      RETURN_IF_ERROR(CheckAbandoned(abandoned_));
       Add(graph_.nodes[n]);
       result_.nodes.resize(result_.program.nodes.size(), n);
     }
@@ -138,6 +139,7 @@ class GraphLowerer {
       if (!is_kept[i]) continue;
       move(i);
       if (const auto constant = constants_.find(i); constant != constants_.end()) {
+        RETURN_IF_ERROR(CheckAbandoned(abandoned_));
         ASSIGN_OR_RETURN(values.back().constant,
                          data_of_(graph_.values[constant->second].constant));
       }
@@ -165,6 +167,7 @@ class GraphLowerer {
 
   const Graph& graph_;
   const ConstantSource& data_of_;
+  const std::stop_token& abandoned_;
   LoweredGraph result_;
   std::vector<View> views_;                // of the graph's values
   std::map<uint32_t, ValueId> constants_;  // of the program's values
@@ -179,8 +182,9 @@ std::shared_ptr<const ConstantData> CopyOf(const Bytes& bytes) {
   return ConstantData::Of({reinterpret_cast<const std::byte*>(bytes->data()), bytes->size()});
 }
 
-absl::StatusOr<LoweredGraph> LowerGraph(const Graph& graph, const ConstantSource& data_of) {
-  return GraphLowerer(graph, data_of).Run();
+absl::StatusOr<LoweredGraph> LowerGraph(const Graph& graph, const ConstantSource& data_of,
+                                        const std::stop_token& abandoned) {
+  return GraphLowerer(graph, data_of, abandoned).Run();
 }
 
 }  // namespace opmill::onnx

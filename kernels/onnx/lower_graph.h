@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <stop_token>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -26,8 +27,9 @@ using ConstantSource =
 std::shared_ptr<const ConstantData> CopyOf(const Bytes& bytes);
 
 // Of a graph that Specialize has returned. Unimplemented names all operators for which devices have
-// no kernel, and all nodes that a kernel does not take.
-absl::StatusOr<LoweredGraph> LowerGraph(const Graph& graph, const ConstantSource& data_of = CopyOf);
+// no kernel, and all nodes that a kernel does not take. Cancelled after a stop of `abandoned`.
+absl::StatusOr<LoweredGraph> LowerGraph(const Graph& graph, const ConstantSource& data_of = CopyOf,
+                                        const std::stop_token& abandoned = {});
 
 }  // namespace opmill::onnx
 

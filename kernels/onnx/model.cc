@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "kernels/base/errors.h"
 #include "kernels/base/excerpt.h"
+#include "kernels/base/steady_time.h"
 #include "kernels/base/utf8_path.h"
 #include "kernels/onnx/elements.h"
 #include "kernels/onnx/lower_graph.h"
@@ -114,27 +115,30 @@ absl::Status Model::NamingBudget(const ModelLimits& limits, const absl::Status& 
 }
 
 absl::StatusOr<std::shared_ptr<const Model>> Model::Load(const std::string& path,
-                                                         const ModelLimits& limits) {
-  absl::StatusOr<Graph> graph = ReadModelFile(path, ReadLimitsOf(limits));
+                                                         const ModelLimits& limits,
+                                                         const std::stop_token& abandoned) {
+  absl::StatusOr<Graph> graph = ReadModelFile(path, ReadLimitsOf(limits), abandoned);
   if (!graph.ok()) return NamingBudget(limits, graph.status());
   std::error_code error;
   const uint64_t bytes = std::filesystem::file_size(PathOf(path), error);
-  return Make(*std::move(graph), limits, error ? 0 : bytes);
+  return Make(*std::move(graph), limits, error ? 0 : bytes, abandoned);
 }
 
 absl::StatusOr<std::shared_ptr<const Model>> Model::Parse(absl::string_view bytes,
-                                                          const ModelLimits& limits) {
-  absl::StatusOr<Graph> graph = ReadModel(bytes, ReadLimitsOf(limits));
+                                                          const ModelLimits& limits,
+                                                          const std::stop_token& abandoned) {
+  absl::StatusOr<Graph> graph = ReadModel(bytes, ReadLimitsOf(limits), abandoned);
   if (!graph.ok()) return NamingBudget(limits, graph.status());
-  return Make(*std::move(graph), limits, bytes.size());
+  return Make(*std::move(graph), limits, bytes.size(), abandoned);
 }
 
 absl::StatusOr<std::shared_ptr<const Model>> Model::Make(Graph graph, const ModelLimits& limits,
-                                                         uint64_t file_bytes) {
+                                                         uint64_t file_bytes,
+                                                         const std::stop_token& abandoned) {
   std::shared_ptr<Model> model(new Model(std::move(graph), limits));
   RETURN_IF_ERROR(model->ReadTensors());
   RETURN_IF_ERROR(model->ReadConstants(file_bytes));
-  RETURN_IF_ERROR(model->CheckKernels());
+  RETURN_IF_ERROR(model->CheckKernels(abandoned));
   return model;
 }
 
@@ -142,12 +146,13 @@ absl::StatusOr<std::shared_ptr<const Model>> Model::Make(Graph graph, const Mode
 // batch of one, then with the same size everywhere. A model is refused if none of them makes a
 // program, and none is wrong for another reason than that devices do not compute it. Of the others
 // at least the operators must be known.
-absl::Status Model::CheckKernels() const {
+absl::Status Model::CheckKernels(const std::stop_token& abandoned) const {
   absl::Status refusal;
   for (const bool has_batch : {true, false}) {
     for (const int64_t size : {32, 1, 8, 512, 2048}) {
-      const absl::Status status = ProgramFor(TriedBindings(has_batch ? 1 : size, size)).status();
-      if (status.ok()) return absl::OkStatus();
+      const absl::Status status =
+          ProgramFor(TriedBindings(has_batch ? 1 : size, size), abandoned).status();
+      if (status.ok() || absl::IsCancelled(status)) return status;
       if (absl::IsInvalidArgument(status)) return CheckOperators(graph_.nodes);
       if (refusal.ok()) refusal = status;
     }
@@ -185,7 +190,8 @@ std::shared_ptr<const ModelProgram> Model::FindKept(const std::string& key) cons
 }
 
 absl::StatusOr<std::shared_ptr<const ModelProgram>> Model::ProgramFor(
-    const InputBindings& bindings) const {
+    const InputBindings& bindings, const std::stop_token& abandoned) const {
+  const absl::Time begun = SteadyNow();
   std::string key = KeyOf(bindings);
   {
     const absl::MutexLock lock(&mutex_);
@@ -194,7 +200,8 @@ absl::StatusOr<std::shared_ptr<const ModelProgram>> Model::ProgramFor(
   ByteShare making(limits_.budget);
   absl::StatusOr<std::shared_ptr<const ModelProgram>> program;
   try {
-    absl::StatusOr<ModelProgram> made = MakeProgram(bindings, making);
+    absl::StatusOr<ModelProgram> made = MakeProgram(bindings, making, abandoned);
+    if (made.ok()) made->duration = SteadyNow() - begun;
     program = made.ok() ? absl::StatusOr<std::shared_ptr<const ModelProgram>>(
                               std::make_shared<const ModelProgram>(*std::move(made)))
                         : made.status();
@@ -255,27 +262,31 @@ uint64_t Model::CountBytes() const {
   return bytes;
 }
 
-BuildLimits Model::build_limits() const {
-  BuildLimits build;
+BuildLimits Model::build_limits(const std::stop_token& abandoned) const {
+  BuildLimits build = {.abandoned = abandoned};
   build.folded_bytes = std::min(build.folded_bytes, limits_.constant_bytes);
   return build;
 }
 
-absl::StatusOr<Explanation> Model::Explain(const InputBindings& bindings) const {
+absl::StatusOr<Explanation> Model::Explain(const InputBindings& bindings,
+                                           const std::stop_token& abandoned) const {
   ByteShare making(limits_.budget);
   try {
-    return onnx::Explain(graph_, bindings, build_limits(),
+    return onnx::Explain(graph_, bindings, build_limits(abandoned),
                          [&](const Bytes& bytes) { return DataOf(bytes, making); });
   } catch (const std::bad_alloc&) {
     return absl::ResourceExhaustedError("The server has no memory to explain the model.");
   }
 }
 
-absl::StatusOr<ModelProgram> Model::MakeProgram(const InputBindings& bindings,
-                                                ByteShare& making) const {
-  ASSIGN_OR_RETURN(const Graph graph, Specialize(graph_, bindings, build_limits()));
-  ASSIGN_OR_RETURN(LoweredGraph lowered,
-                   LowerGraph(graph, [&](const Bytes& bytes) { return DataOf(bytes, making); }));
+absl::StatusOr<ModelProgram> Model::MakeProgram(const InputBindings& bindings, ByteShare& making,
+                                                const std::stop_token& abandoned) const {
+  ASSIGN_OR_RETURN(const Graph graph, Specialize(graph_, bindings, build_limits(abandoned)));
+  ASSIGN_OR_RETURN(
+      LoweredGraph lowered,
+      LowerGraph(
+          graph, [&](const Bytes& bytes) { return DataOf(bytes, making); }, abandoned));
+  RETURN_IF_ERROR(CheckAbandoned(abandoned));
   uint64_t constant_bytes = 0;
   for (const ProgramValue& value : lowered.program.values) {
     if (value.constant != nullptr) constant_bytes += value.constant->size();

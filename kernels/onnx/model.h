@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "kernels/base/byte_budget.h"
 #include "kernels/onnx/explain.h"
 #include "kernels/onnx/graph.h"
@@ -46,25 +48,29 @@ struct ModelProgram {
   Program program;                  // validated, with chains fused
   std::vector<size_t> inputs;       // for each input of the program, that of the model
   std::vector<TensorType> outputs;  // of the model; the program's are packed, in the same order
+  absl::Duration duration;          // of making it
 };
 
 // Equal for equal bindings of a model.
 std::string KeyOf(const InputBindings& bindings);
 
-// Thread-safe.
+// Thread-safe. All work ends soon after a stop of `abandoned`, with Cancelled.
 class Model {
  public:
   // Errors are those of ReadModelFile. Unimplemented names all operators and nodes for which
   // devices have no kernel.
   static absl::StatusOr<std::shared_ptr<const Model>> Load(const std::string& path,
-                                                           const ModelLimits& limits = {});
+                                                           const ModelLimits& limits = {},
+                                                           const std::stop_token& abandoned = {});
   // The same, of the bytes of a file without external data.
   static absl::StatusOr<std::shared_ptr<const Model>> Parse(absl::string_view bytes,
-                                                            const ModelLimits& limits = {});
+                                                            const ModelLimits& limits = {},
+                                                            const std::stop_token& abandoned = {});
   // `file_bytes`: of its file, without external data.
   static absl::StatusOr<std::shared_ptr<const Model>> Make(Graph graph,
                                                            const ModelLimits& limits = {},
-                                                           uint64_t file_bytes = 0);
+                                                           uint64_t file_bytes = 0,
+                                                           const std::stop_token& abandoned = {});
 
   const std::vector<ModelTensor>& inputs() const { return inputs_; }
   const std::vector<ModelTensor>& outputs() const { return outputs_; }
@@ -73,15 +79,17 @@ class Model {
   // otherwise null.
   std::shared_ptr<const ModelProgram> FindProgram(const InputBindings& bindings) const
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // The same; makes it if necessary, which may take a second. Errors are those of Specialize,
+  // The same; makes it if necessary, which may take long. Errors are those of Specialize,
   // LowerGraph and Validate; ResourceExhausted if its constants exceed the limit, the budget or
   // the memory.
   absl::StatusOr<std::shared_ptr<const ModelProgram>> ProgramFor(
-      const InputBindings& bindings) const ABSL_LOCKS_EXCLUDED(mutex_);
+      const InputBindings& bindings, const std::stop_token& abandoned = {}) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   // What becomes of each node in the program for these bindings. Makes the program once more, and
   // does not keep it. The model must outlive the result.
-  absl::StatusOr<Explanation> Explain(const InputBindings& bindings) const
+  absl::StatusOr<Explanation> Explain(const InputBindings& bindings,
+                                      const std::stop_token& abandoned = {}) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Of the graph, and of the constants of the programs that are kept; what they share counts once.
@@ -100,11 +108,12 @@ class Model {
   static absl::Status NamingBudget(const ModelLimits& limits, const absl::Status& status);
   absl::Status ReadTensors();
   absl::Status ReadConstants(uint64_t file_bytes) ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status CheckKernels() const;
+  absl::Status CheckKernels(const std::stop_token& abandoned) const;
   InputBindings TriedBindings(int64_t first, int64_t size) const;  // of open dimensions
-  BuildLimits build_limits() const;
+  BuildLimits build_limits(const std::stop_token& abandoned) const;
   // `making` gets what its constants take.
-  absl::StatusOr<ModelProgram> MakeProgram(const InputBindings& bindings, ByteShare& making) const;
+  absl::StatusOr<ModelProgram> MakeProgram(const InputBindings& bindings, ByteShare& making,
+                                           const std::stop_token& abandoned) const;
   absl::Status Reserve(uint64_t bytes, ByteShare& making) const ABSL_LOCKS_EXCLUDED(mutex_);
   std::shared_ptr<const ModelProgram> FindKept(const std::string& key) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

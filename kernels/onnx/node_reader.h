@@ -3,7 +3,9 @@
 #define OPMILL_KERNELS_ONNX_NODE_READER_H_
 
 #include <cstdint>
+#include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -16,9 +18,12 @@ namespace opmill::onnx {
 // Remembers the first error, and from then on returns defaults: callers need not check each value.
 class NodeReader {
  public:
-  NodeReader(const Node& node, const Values& values) : node_(node), values_(values) {}
+  // After a stop of `abandoned`, what is computed from the node is not needed any more.
+  NodeReader(const Node& node, const Values& values, std::stop_token abandoned = {})
+      : node_(node), values_(values), abandoned_(std::move(abandoned)) {}
 
   const Node& node() const { return node_; }
+  bool is_abandoned() const { return abandoned_.stop_requested(); }
   size_t input_count() const { return node_.inputs.size(); }
   bool has(size_t i) const { return i < node_.inputs.size() && node_.inputs[i] != kNoValue; }
   const Value& input(size_t i);  // refuses the node if the input is left out
@@ -65,6 +70,7 @@ class NodeReader {
 
   const Node& node_;
   const Values& values_;
+  const std::stop_token abandoned_;
   absl::Status status_;
 };
 

@@ -70,8 +70,11 @@ std::string PackTyped(ElementType type, const file::TensorProto& tensor) {
 class Reader {
  public:
   // `folder` is that of the file; nullopt if there is none.
-  Reader(const ReadLimits& limits, std::optional<fs::path> folder)
-      : limits_(limits), folder_(std::move(folder)), bytes_left_(limits.memory_bytes) {}
+  Reader(const ReadLimits& limits, std::optional<fs::path> folder, const std::stop_token& abandoned)
+      : limits_(limits),
+        folder_(std::move(folder)),
+        abandoned_(abandoned),
+        bytes_left_(limits.memory_bytes) {}
 
   absl::StatusOr<Graph> Read(file::ModelProto& model) {
     if (!model.has_graph()) return Malformed("The file is not an ONNX model: it has no graph.");
@@ -136,6 +139,7 @@ class Reader {
                        " is sparse, which is not supported."));
     }
     for (file::TensorProto& initializer : *graph.mutable_initializer()) {
+      RETURN_IF_ERROR(CheckAbandoned(abandoned_));
       ASSIGN_OR_RETURN(const ValueId id, Define(initializer.name(), "an initializer"));
       ASSIGN_OR_RETURN(
           Tensor tensor,
@@ -199,6 +203,7 @@ class Reader {
 
   absl::Status ReadNodes(file::GraphProto& graph, std::vector<Node>& nodes) {
     for (file::NodeProto& proto : *graph.mutable_node()) {
+      RETURN_IF_ERROR(CheckAbandoned(abandoned_));
       if (++node_count_ > limits_.nodes) {
         return absl::ResourceExhaustedError(
             absl::StrCat("The model has more than ", limits_.nodes, " nodes."));
@@ -419,6 +424,7 @@ class Reader {
 
   const ReadLimits& limits_;
   const std::optional<fs::path> folder_;
+  const std::stop_token& abandoned_;
   uint64_t bytes_left_;
   size_t node_count_ = 0;
   absl::flat_hash_map<std::string, int64_t> opsets_;
@@ -428,28 +434,31 @@ class Reader {
 
 template <typename Stream>
 absl::StatusOr<Graph> ReadStream(Stream& first, Stream& second, const ReadLimits& limits,
-                                 std::optional<fs::path> folder) {
+                                 std::optional<fs::path> folder, const std::stop_token& abandoned) {
   RETURN_IF_ERROR(CheckWireSize(first, *file::ModelProto::descriptor(), limits.memory_bytes));
+  RETURN_IF_ERROR(CheckAbandoned(abandoned));
   file::ModelProto model;
   if (!model.ParseFromZeroCopyStream(&second)) {
     return Malformed("The file is not an ONNX model: it is cut off or malformed.");
   }
-  return Reader(limits, std::move(folder)).Read(model);
+  return Reader(limits, std::move(folder), abandoned).Read(model);
 }
 
 }  // namespace
 
-absl::StatusOr<Graph> ReadModel(absl::string_view bytes, const ReadLimits& limits) {
+absl::StatusOr<Graph> ReadModel(absl::string_view bytes, const ReadLimits& limits,
+                                const std::stop_token& abandoned) {
   if (bytes.size() > INT_MAX) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "The model has ", bytes.size(), " bytes, more than the limit (", INT_MAX, ")."));
   }
   google::protobuf::io::ArrayInputStream first(bytes.data(), static_cast<int>(bytes.size()));
   google::protobuf::io::ArrayInputStream second(bytes.data(), static_cast<int>(bytes.size()));
-  return ReadStream(first, second, limits, std::nullopt);
+  return ReadStream(first, second, limits, std::nullopt, abandoned);
 }
 
-absl::StatusOr<Graph> ReadModelFile(const std::string& path, const ReadLimits& limits) {
+absl::StatusOr<Graph> ReadModelFile(const std::string& path, const ReadLimits& limits,
+                                    const std::stop_token& abandoned) {
   const fs::path file = PathOf(path);
   std::error_code error;
   if (!fs::is_regular_file(file, error)) {
@@ -467,7 +476,7 @@ absl::StatusOr<Graph> ReadModelFile(const std::string& path, const ReadLimits& l
   google::protobuf::io::IstreamInputStream first(&first_file);
   google::protobuf::io::IstreamInputStream second(&second_file);
   const fs::path folder = file.parent_path();
-  return ReadStream(first, second, limits, folder.empty() ? fs::path(".") : folder);
+  return ReadStream(first, second, limits, folder.empty() ? fs::path(".") : folder, abandoned);
 }
 
 }  // namespace opmill::onnx

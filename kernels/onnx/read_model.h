@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <stop_token>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -28,9 +29,12 @@ struct ReadLimits {
 //   InvalidArgument    the model is malformed; the sentence names the node or value
 //   ResourceExhausted  it is beyond a limit
 //   NotFound           there is no such file
-absl::StatusOr<Graph> ReadModel(absl::string_view bytes, const ReadLimits& limits = {});
+//   Cancelled          after a stop of `abandoned`
+absl::StatusOr<Graph> ReadModel(absl::string_view bytes, const ReadLimits& limits = {},
+                                const std::stop_token& abandoned = {});
 // `path` is UTF-8. External data must be in the folder of the file, or below.
-absl::StatusOr<Graph> ReadModelFile(const std::string& path, const ReadLimits& limits = {});
+absl::StatusOr<Graph> ReadModelFile(const std::string& path, const ReadLimits& limits = {},
+                                    const std::stop_token& abandoned = {});
 
 }  // namespace opmill::onnx
 

@@ -65,13 +65,18 @@ class Specializer {
       : graph_(graph),
         bindings_(bindings),
         ends_(ends),
+        abandoned_(limits.abandoned),
         build_(result_.values, result_.nodes, limits),
         mapped_(graph.values.size(), kUnknown) {}
 
   absl::StatusOr<Graph> Run() {
     RETURN_IF_ERROR(CheckBindings());
     for (const Input& input : graph_.inputs) RETURN_IF_ERROR(BindInput(input));
-    for (const Node& node : graph_.nodes) Add(node);
+    for (const Node& node : graph_.nodes) {
+      RETURN_IF_ERROR(CheckAbandoned(abandoned_));
+      Add(node);
+    }
+    RETURN_IF_ERROR(CheckAbandoned(abandoned_));
     if (!refusals_.empty()) return absl::Status(code_, JoinRefusals(refusals_));
     for (const Output& output : graph_.outputs) {
       result_.outputs.push_back(output);
@@ -238,6 +243,7 @@ class Specializer {
   const Graph& graph_;
   const InputBindings& bindings_;
   NodeEnds* const ends_;  // may be null
+  const std::stop_token& abandoned_;
   Graph result_;
   Builder build_;
   std::vector<ValueId> mapped_;  // of the source's values
@@ -267,6 +273,7 @@ absl::StatusOr<Graph> Specialize(const Graph& graph, const InputBindings& bindin
   RemoveUnused(result);
   GatherFirst(result, limits);
   FoldScales(result, limits);
+  RETURN_IF_ERROR(CheckAbandoned(limits.abandoned));
   RemoveUnused(result);
   return result;
 }

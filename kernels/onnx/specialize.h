@@ -36,7 +36,8 @@ using NodeEnds = absl::flat_hash_map<uint32_t, NodeEnd>;
 // branch; operators that others can express are replaced: LSTM and GRU by their steps,
 // normalizations by arithmetic, which becomes part of the weights of a Conv before it. Inputs that
 // have a value are no longer inputs. The error names all nodes that cannot be part of a program
-// (Unimplemented), or are invalid (InvalidArgument).
+// (Unimplemented), or are invalid (InvalidArgument). Cancelled after a stop of
+// `limits.abandoned`.
 absl::StatusOr<Graph> Specialize(const Graph& graph, const InputBindings& bindings,
                                  const BuildLimits& limits = {}, NodeEnds* ends = nullptr);
 

@@ -20,9 +20,9 @@
 #include "server/api/program_request.h"
 #include "server/api/stream_call.h"
 #include "server/api/stream_state.h"
-#include "server/execution/deadline_timer.h"
 #include "server/execution/executor.h"
 #include "server/execution/open_calls.h"
+#include "server/host/deadline_timer.h"
 
 namespace opmill {
 

@@ -1,6 +1,7 @@
 #include "server/api/model_finder.h"
 
 #include <new>
+#include <stop_token>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -62,9 +63,10 @@ absl::Status ModelFinder::FindByContent(const v1::ModelDesc& desc) {
 void ModelFinder::Read(Executor& executor, RequestOrigin& origin, absl::Time deadline,
                        const Done& done) {
   const void* const id = file_->owner.get();
-  const auto read = [models = &sources_.inline_models, sha256 = sha256_, file = *std::move(file_)] {
+  const auto read = [models = &sources_.inline_models, sha256 = sha256_,
+                     file = *std::move(file_)](const std::stop_token& abandoned) {
     try {
-      return models->Read(sha256, file.bytes);
+      return models->Read(sha256, file.bytes, abandoned);
     } catch (const std::bad_alloc&) {
       return absl::StatusOr<std::shared_ptr<const Model>>(
           absl::ResourceExhaustedError("The server has no memory for the model."));
@@ -77,7 +79,10 @@ void ModelFinder::Read(Executor& executor, RequestOrigin& origin, absl::Time dea
     done(is_fault_of_file ? WithField(model.status(), kFileField) : model.status());
   };
   Await(
-      [&] { return sources_.programs.Read(id, read, executor.AccountOf(origin), deadline, found); },
+      [&] {
+        return sources_.programs.Read(id, InlineModels::NameOf(sha256_), read,
+                                      executor.AccountOf(origin), deadline, found);
+      },
       done);
 }
 

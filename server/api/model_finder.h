@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 
 #include "absl/functional/function_ref.h"
@@ -49,8 +50,12 @@ class ModelFinder {
   void Read(Executor& executor, RequestOrigin& origin, absl::Time deadline, const Done& done);
   // Ends the work of this finder, also that which Await has begun. Called by any thread, at any
   // time.
-  void Cancel(const absl::Status& why) { pending_->Cancel(sources_.programs, why); }
+  void Cancel(const absl::Status& why) {
+    const std::shared_ptr<PendingWork> pending = pending_;  // what it ends may delete this
+    pending->Cancel(sources_.programs, why);
+  }
   absl::Status cancelled() const { return pending_->cancelled(); }
+  std::stop_token token() const { return pending_->token(); }  // stops at Cancel
 
   // Null until it is found.
   const std::shared_ptr<const Model>& model() const { return model_; }

@@ -26,13 +26,15 @@ void ProgramCall::Receive(grpc::ByteBuffer& message) {
 
 void ProgramCall::Compile() {
   const absl::Status posted = parts().executor.Compile(
-      request_.op.has_value() ? ProgramOf(*request_.op) : *request_.program, request_.deadline,
-      [this] { return wanted_.cancelled(); },
+      {.program = request_.op.has_value() ? ProgramOf(*request_.op) : *request_.program,
+       .limited = LimitedProgram::Of(request_.model.get()),
+       .cancelled = wanted_.token()},
       [this](const absl::StatusOr<CachedOperator>& found) {
         if (found.ok()) {
           Compiled(*found);
         } else {
-          RefuseRequest(found.status());
+          const absl::Status why = wanted_.cancelled();
+          RefuseRequest(why.ok() ? found.status() : why);
         }
       });
   if (!posted.ok()) RefuseRequest(posted);

@@ -31,8 +31,7 @@ class ProgramCall : public MessageCall {
   }
   void Cancel(const absl::Status& why) override { wanted_.Cancel(why); }
 
-  // A compilation that has started runs to its end, and a draining server waits for it; what is
-  // still queued is dropped if its caller is gone.
+  // A draining server waits for it; it is dropped, or stopped, if its caller is gone.
   void Compile();
 
   ProgramRequest wanted_;

@@ -229,7 +229,7 @@ void ProgramRequest::Explain(Executor& executor, ExecutionRequest& to,
                              const ModelPrograms::Explained& done) {
   finder_.Await(
       [&] {
-        return finder_.sources().programs.Explain(requested_->model->graph, bindings_,
+        return finder_.sources().programs.Explain(requested_->model, bindings_,
                                                   executor.AccountOf(to.origin), to.deadline, done);
       },
       done);
@@ -244,7 +244,7 @@ void ProgramRequest::MakeProgram(Executor& executor, ExecutionRequest& to, const
   };
   finder_.Await(
       [&] {
-        return finder_.sources().programs.Make(requested_->model->graph, bindings_,
+        return finder_.sources().programs.Make(requested_->model, bindings_,
                                                executor.AccountOf(to.origin), to.deadline, made);
       },
       done);

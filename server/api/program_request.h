@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <utility>
 #include <vector>
 
@@ -77,6 +78,7 @@ class ProgramRequest {
   void Cancel(const absl::Status& why) { finder_.Cancel(why); }
   // That of Cancel; OK before.
   absl::Status cancelled() const { return finder_.cancelled(); }
+  std::stop_token token() const { return finder_.token(); }  // stops at Cancel
 
  private:
   absl::Status DecodeInputs(const v1::ModelDesc& desc, ExecutionRequest& to);

@@ -105,6 +105,9 @@ void EncodeServerInfo(const Device& device, const Limits& limits, v1::GetServerI
     encoded.mutable_caller_limits()->set_bytes(caller.bytes);
     encoded.mutable_caller_limits()->set_rate(caller.rate);
   }
+  if (limits.max_model_compile_time < absl::InfiniteDuration()) {
+    EncodeDuration(limits.max_model_compile_time, *encoded.mutable_max_model_compile_time());
+  }
   if (limits.stall_timeout < absl::InfiniteDuration()) {
     EncodeDuration(limits.stall_timeout, *encoded.mutable_stall_timeout());
   }

@@ -52,12 +52,14 @@ struct Limits {
   uint32_t max_shared_memory_regions = 1024;              // registered by name
   uint64_t max_model_bytes = uint64_t{2} << 30;           // of an ONNX model, with external data
   uint64_t max_model_constant_bytes = uint64_t{4} << 30;  // of a program of a model
-  uint64_t max_total_model_bytes = 0;                     // memory of all models
-  uint64_t max_inline_model_bytes = 0;                    // of these, those that callers have sent
-  uint32_t max_inline_models = 64;                        // 0: none is accepted
-  uint64_t max_resident_tensor_bytes = 0;                 // of tensors that stay on the server
-  uint64_t max_resident_tensor_bytes_per_owner = 0;       // of a token or certificate; 0: no limit
-  uint64_t max_idle_bytes = uint64_t{2} << 30;            // memory that is kept for reuse
+  // From its file to its compiled form. Infinite: no limit.
+  absl::Duration max_model_compile_time = absl::Minutes(5);
+  uint64_t max_total_model_bytes = 0;                // memory of all models
+  uint64_t max_inline_model_bytes = 0;               // of these, those that callers have sent
+  uint32_t max_inline_models = 64;                   // 0: none is accepted
+  uint64_t max_resident_tensor_bytes = 0;            // of tensors that stay on the server
+  uint64_t max_resident_tensor_bytes_per_owner = 0;  // of a token or certificate; 0: no limit
+  uint64_t max_idle_bytes = uint64_t{2} << 30;       // memory that is kept for reuse
   // How long the server waits for a caller to send missing input or to read results. Infinite: no
   // limit.
   absl::Duration stall_timeout = absl::Minutes(2);

@@ -165,10 +165,11 @@ std::shared_ptr<const CompiledProgram> Batches::FindJoined(const std::shared_ptr
 }
 
 void Batches::MakeJoined(const std::shared_ptr<BatchGroup>& group, const JoinedShape& shape) {
-  const absl::StatusOr<std::shared_ptr<const Program>> program = group->joinable_->Make(shape);
+  const absl::StatusOr<std::shared_ptr<const Program>> program =
+      group->joinable_->Make(shape, limit_);
   absl::Status made = program.status();
   if (program.ok() && *program != nullptr) {
-    made = compilations_.Get(**program, absl::InfiniteFuture(), {}).status();
+    made = compilations_.Get(**program, group->joinable_->limited()).status();
   }
   const absl::MutexLock lock(&group->mutex_);
   group->is_making_ = false;

@@ -16,8 +16,9 @@
 #include "absl/time/time.h"
 #include "server/execution/batch_queue.h"
 #include "server/execution/compilations.h"
-#include "server/execution/deadline_timer.h"
+#include "server/host/deadline_timer.h"
 #include "server/host/worker_pool.h"
+#include "server/models/compile_limit.h"
 
 namespace opmill {
 
@@ -46,8 +47,13 @@ class Batches {
                                     const std::shared_ptr<Batch>& batch)>;
 
   // All must outlive it, and all executions must have ended before it ends.
-  Batches(Compilations& compilations, WorkerPool& workers, DeadlineTimer& timer, Submit submit)
-      : compilations_(compilations), workers_(workers), timer_(timer), submit_(std::move(submit)) {}
+  Batches(Compilations& compilations, const CompileLimit& limit, WorkerPool& workers,
+          DeadlineTimer& timer, Submit submit)
+      : compilations_(compilations),
+        limit_(limit),
+        workers_(workers),
+        timer_(timer),
+        submit_(std::move(submit)) {}
 
   // The requests that may be joined with this one; null if it is computed alone. Inputs and outputs
   // have this many bytes for each row.
@@ -70,6 +76,7 @@ class Batches {
   void MakeJoined(const std::shared_ptr<BatchGroup>& group, const JoinedShape& shape);
 
   Compilations& compilations_;
+  const CompileLimit& limit_;
   WorkerPool& workers_;
   DeadlineTimer& timer_;
   const Submit submit_;

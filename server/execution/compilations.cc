@@ -42,29 +42,44 @@ void Compilations::Plan(const Program& program, Found& found) {
 absl::StatusOr<CachedOperator> Compilations::Get(const Program& program, absl::Time deadline,
                                                  Found found) {
   if (found.cached.has_value()) return *std::move(found.cached);
-  ASSIGN_OR_RETURN(CachedOperator got, cache_.Get(program, deadline, std::move(found.planned)));
+  ASSIGN_OR_RETURN(CachedOperator got,
+                   cache_.Get(program, deadline, {.compiled = std::move(found.planned)}));
   got.duration += found.duration;
   return got;
 }
 
-absl::Status Compilations::Post(Program program, absl::Time deadline,
-                                std::function<absl::Status()> cancelled, Admission::Load load,
-                                std::function<void(absl::StatusOr<CachedOperator>)> done) {
+CacheRequest Compilations::RequestOf(const LimitedProgram& limited, std::stop_token cancelled) {
+  CacheRequest request = {.cancelled = std::move(cancelled)};
+  if (limited.model.empty()) return request;
+  request.compile = [this, limited](const Program& program, const std::stop_source& abandoned) {
+    return limit_.Run(limited, abandoned, [&](const std::stop_token& token) {
+      return device_.Compile(program, token);
+    });
+  };
+  return request;
+}
+
+absl::Status Compilations::Post(Wanted wanted, Admission::Load load, OperatorCache::Done done) {
   load.compilations = posted_.fetch_add(1);
   Found found;
-  Plan(program, found);
+  Plan(wanted.program, found);
   absl::Status admitted =
-      admission_.CheckCompilation(BufferSizes::Of(program, found.incremental_bytes()), load);
+      admission_.CheckCompilation(BufferSizes::Of(wanted.program, found.incremental_bytes()), load);
   if (!admitted.ok()) {
     --posted_;
     return admitted;
   }
-  workers_.PostLowPriority([this, program = std::move(program), deadline,
-                            cancelled = std::move(cancelled), found = std::move(found),
+  workers_.PostLowPriority([this, wanted = std::move(wanted), found = std::move(found),
                             done = std::move(done)]() mutable {
-    const absl::Status why = cancelled();
-    done(why.ok() ? Get(program, deadline, std::move(found)) : why);
-    --posted_;
+    CacheRequest request = RequestOf(wanted.limited, std::move(wanted.cancelled));
+    request.compiled = std::move(found.planned);
+    cache_.Get(wanted.program, std::move(request),
+               [this, planned = found.duration,
+                done = std::move(done)](absl::StatusOr<CachedOperator> got) {
+                 --posted_;
+                 if (got.ok()) got->duration += planned;
+                 done(got);
+               });
   });
   return absl::OkStatus();
 }

@@ -7,6 +7,8 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -16,6 +18,7 @@
 #include "kernels/program/program.h"
 #include "server/execution/admission.h"
 #include "server/host/worker_pool.h"
+#include "server/models/compile_limit.h"
 
 namespace opmill {
 
@@ -35,10 +38,17 @@ class Compilations {
     uint64_t incremental_bytes() const;
   };
 
+  // What a caller waits for.
+  struct Wanted {
+    Program program;
+    LimitedProgram limited;
+    std::stop_token cancelled;  // after a stop, the caller waits no longer
+  };
+
   // All must outlive it.
   Compilations(Device& device, OperatorCache& cache, WorkerPool& workers,
-               const Admission& admission)
-      : device_(device), cache_(cache), workers_(workers), admission_(admission) {}
+               const Admission& admission, const CompileLimit& limit)
+      : device_(device), cache_(cache), workers_(workers), admission_(admission), limit_(limit) {}
 
   // Finds the program in the cache, or the program of an operator, which it sets. Otherwise, one
   // that may have incremental runs is compiled, unless the device needs the whole input.
@@ -48,12 +58,18 @@ class Compilations {
   bool is_cheap() const { return device_.info().min_incremental_bytes != UINT64_MAX; }
   // The program, from `found` or compiled now.
   absl::StatusOr<CachedOperator> Get(const Program& program, absl::Time deadline, Found found);
+  absl::StatusOr<CachedOperator> Get(const Program& program, const LimitedProgram& limited) {
+    return cache_.Get(program, absl::InfiniteFuture(), RequestOf(limited, {}));
+  }
+  // Compiles it now, unless another caller does. Calls `done` once, as OperatorCache::Get.
+  void Get(const Program& program, const LimitedProgram& limited, std::stop_token cancelled,
+           OperatorCache::Done done) {
+    cache_.Get(program, RequestOf(limited, std::move(cancelled)), std::move(done));
+  }
 
-  // Compiles on a worker, which also calls `done`. Programs that executions wait for come first.
-  // If `cancelled` returns an error by then, `done` gets it. If this returns an error, neither is
-  // called.
-  absl::Status Post(Program program, absl::Time deadline, std::function<absl::Status()> cancelled,
-                    Admission::Load load, std::function<void(absl::StatusOr<CachedOperator>)> done);
+  // Compiles on a worker. Programs that executions wait for come first. `done` is called once, as
+  // by OperatorCache::Get; not if this returns an error.
+  absl::Status Post(Wanted wanted, Admission::Load load, OperatorCache::Done done);
 
   // What was compiled for a lost device is of no use to the next.
   void ForgetAll() {
@@ -62,11 +78,13 @@ class Compilations {
 
  private:
   void Plan(const Program& program, Found& found);
+  CacheRequest RequestOf(const LimitedProgram& limited, std::stop_token cancelled);
 
   Device& device_;
   OperatorCache& cache_;
   WorkerPool& workers_;
   const Admission& admission_;
+  const CompileLimit& limit_;
   std::atomic<uint32_t> posted_ = 0;
 };
 

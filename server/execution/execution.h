@@ -22,11 +22,11 @@
 #include "kernels/program/program.h"
 #include "proto/payload.h"
 #include "server/execution/caller_account.h"
-#include "server/execution/deadline_timer.h"
 #include "server/execution/execution_progress.h"
 #include "server/execution/execution_queues.h"
 #include "server/execution/input_source.h"
 #include "server/execution/tensor_buffers.h"
+#include "server/host/deadline_timer.h"
 #include "server/models/requested_model.h"
 #include "server/network/connections.h"
 #include "server/observe/log.h"
@@ -145,8 +145,8 @@ class Execution {
   }
   // Of the compiled program, while it waits for the device; otherwise 0.
   uint64_t rounding() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Stops when it ends while it runs.
-  std::stop_token abandoned() const { return abandon_run_.get_token(); }
+  // Stops when it ends before its results are ready.
+  std::stop_token abandoned() const { return abandon_.get_token(); }
   // Null if it is not joined with others.
   const std::shared_ptr<BatchGroup>& batch_group() const { return batch_group_; }
   // The descriptor as text, or the name of the model.
@@ -178,7 +178,7 @@ class Execution {
   const std::vector<TensorDesc> outputs_;
   std::vector<uint64_t> output_bytes_;  // never changes
   bool needs_no_input_ = false;         // the same
-  std::stop_source abandon_run_;
+  std::stop_source abandon_;
 
   std::shared_ptr<BatchGroup> batch_group_;  // never changes once it has begun
 

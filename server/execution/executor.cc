@@ -14,6 +14,9 @@
 namespace opmill {
 namespace {
 
+// So that a few compilations that take long leave threads for others.
+constexpr uint32_t kLeastWorkers = 4;
+
 // It has memory that the store counts.
 void LeaveOutResident(const ExecutionRequest& request, BufferSizes& sizes) {
   for (size_t i = 0; i < request.sources.size(); ++i) {
@@ -34,10 +37,11 @@ Executor::Executor(Device& device, OperatorCache& cache, Statistics& statistics,
       admission_(limits),
       room_(device, admission_, waiting_, statistics, limits),
       queued_(limits.max_queued),
-      compilations_(device, cache, workers_, admission_),
-      batches_(compilations_, workers_, timer_,
+      compile_limit_(timer_, limits.max_model_compile_time),
+      compilations_(device, cache, workers_, admission_, compile_limit_),
+      batches_(compilations_, compile_limit_, workers_, timer_,
                [this](const auto& members, const auto& batch) { SubmitBatch(members, batch); }),
-      workers_(std::max(2u, std::thread::hardware_concurrency())) {}
+      workers_(std::max(kLeastWorkers, std::thread::hardware_concurrency())) {}
 
 absl::StatusOr<std::shared_ptr<Execution>> Executor::Begin(ExecutionRequest& request) {
   const absl::Time now = SteadyNow();
@@ -99,15 +103,21 @@ Admission::Load Executor::load() const {
 }
 
 void Executor::Prepare(const std::shared_ptr<Execution>& execution, Compilations::Found found) {
-  const auto get = [this](const Execution& of, Compilations::Found from) {
-    return compilations_.Get(*of.request().program, of.request().deadline, std::move(from));
-  };
+  const ExecutionRequest& request = execution->request();
   if (found.is_compiled()) {
-    Prepared(execution, get(*execution, std::move(found)));
+    Prepared(execution, compilations_.Get(*request.program, request.deadline, std::move(found)));
+    return;
+  }
+  auto compile = [this, execution] {
+    if (!execution->status().ok()) return;
+    const ExecutionRequest& wants = execution->request();
+    compilations_.Get(*wants.program, LimitedProgram::Of(wants.model.get()), execution->abandoned(),
+                      [this, execution](const auto& compiled) { Prepared(execution, compiled); });
+  };
+  if (request.model != nullptr && request.model->graph != nullptr) {
+    workers_.PostLong(std::move(compile));
   } else {
-    workers_.Post([this, execution, get] {
-      if (execution->status().ok()) Prepared(execution, get(*execution, {}));
-    });
+    workers_.Post(std::move(compile));
   }
 }
 
@@ -359,7 +369,7 @@ void Executor::Start(const std::shared_ptr<Execution>& execution,
     waiting_.CallbackEnded();
     return;
   }
-  device_.Run(std::move(compiled), std::move(bindings), execution->abandon_run_.get_token(),
+  device_.Run(std::move(compiled), std::move(bindings), execution->abandon_.get_token(),
               [this, execution](const absl::StatusOr<RunStatistics>& result) {
                 RunEnded(execution, result);
                 waiting_.CallbackEnded();
@@ -558,7 +568,7 @@ void Executor::End(const std::shared_ptr<Execution>& execution, const absl::Stat
   if (stage == Stage::kQueued && execution->batch_group() != nullptr) Batches::Remove(*execution);
   if (stage != Stage::kRunning) LeaveBatch(*execution);
   timer_.Remove(deadline);
-  if (stage == Stage::kRunning) execution->abandon_run_.request_stop();
+  if (stage != Stage::kStreaming) execution->abandon_.request_stop();
   buffers = {};
   run = nullptr;
   ReportEnd(*execution, status, statistics_, traces_);

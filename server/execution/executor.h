@@ -26,7 +26,6 @@
 #include "server/execution/batches.h"
 #include "server/execution/caller_account.h"
 #include "server/execution/compilations.h"
-#include "server/execution/deadline_timer.h"
 #include "server/execution/execution.h"
 #include "server/execution/input_copy.h"
 #include "server/execution/joined_run.h"
@@ -34,6 +33,7 @@
 #include "server/execution/room.h"
 #include "server/execution/shared_limit.h"
 #include "server/execution/waiting_executions.h"
+#include "server/host/deadline_timer.h"
 #include "server/host/worker_pool.h"
 #include "server/observe/statistics.h"
 #include "server/traces/traces.h"
@@ -80,6 +80,8 @@ class Executor {
   // Calls `step` on threads of the executor until it returns false, one call at a time, alternating
   // with other work. A step should take about a millisecond.
   void PostSteps(std::function<bool()> step);
+  // Calls `work` on a thread of the executor. It may take seconds.
+  void PostLong(std::function<void()> work) { workers_.PostLong(std::move(work)); }
 
   // Ends the execution with an error if input is missing. `what` says why no more chunks follow
   // ("end_of_inputs came").
@@ -92,11 +94,8 @@ class Executor {
   void Finish(const std::shared_ptr<Execution>& execution);
 
   // As Compilations::Post.
-  absl::Status Compile(Program program, absl::Time deadline,
-                       std::function<absl::Status()> cancelled,
-                       std::function<void(absl::StatusOr<CachedOperator>)> done) {
-    return compilations_.Post(std::move(program), deadline, std::move(cancelled), load(),
-                              std::move(done));
+  absl::Status Compile(Compilations::Wanted wanted, OperatorCache::Done done) {
+    return compilations_.Post(std::move(wanted), load(), std::move(done));
   }
 
   // Counts and logs a request that did not become an execution. `desc` is null if it could not be
@@ -124,6 +123,7 @@ class Executor {
   const MemoryBudget& memory() const { return room_.memory(); }
   const CallerAccounts& callers() const { return room_.callers(); }
   DeadlineTimer& timer() { return timer_; }
+  const CompileLimit& compile_limit() const { return compile_limit_; }
   uint32_t workers() const { return workers_.threads(); }
   // Sets the account of the origin, unless it has one.
   const std::shared_ptr<CallerAccount>& AccountOf(RequestOrigin& origin) {
@@ -176,6 +176,7 @@ class Executor {
   SharedLimit queued_;  // executions that wait for the device
   std::atomic<bool> draining_ = false;
   std::atomic<bool> short_of_memory_ = false;
+  const CompileLimit compile_limit_;
   Compilations compilations_;
 
   Batches batches_;

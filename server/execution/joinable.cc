@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <optional>
+#include <stop_token>
 #include <utility>
 #include <vector>
 
@@ -24,7 +25,8 @@ class JoinableModel final : public Joinable {
       : model_(requested.model->graph),
         address_(requested.model->graph.get()),
         bindings_(requested.graph->bindings),
-        options_(*requested.model->batching) {}
+        options_(*requested.model->batching),
+        limited_(LimitedProgram::Of(*requested.model)) {}
 
   std::string Key() const override { return AddressText(address_) + onnx::KeyOf(WithRows(0)); }
   bool IsSameAs(const Joinable& other) const override {
@@ -44,13 +46,17 @@ class JoinableModel final : public Joinable {
     auto made = model->FindProgram(WithRows(shape.rows));
     return made == nullptr ? nullptr : ProgramOf(std::move(made));
   }
-  absl::StatusOr<std::shared_ptr<const Program>> Make(const JoinedShape& shape) const override {
+  absl::StatusOr<std::shared_ptr<const Program>> Make(const JoinedShape& shape,
+                                                      const CompileLimit& limit) const override {
     const std::shared_ptr<const onnx::Model> model = model_.lock();
     if (model == nullptr) return nullptr;
-    auto made = model->ProgramFor(WithRows(shape.rows));
+    auto made = limit.Run(limited_, [&](const std::stop_token& abandoned) {
+      return model->ProgramFor(WithRows(shape.rows), abandoned);
+    });
     if (!made.ok()) return made.status();
     return ProgramOf(*std::move(made));
   }
+  LimitedProgram limited() const override { return limited_; }
 
  private:
   onnx::InputBindings WithRows(uint32_t rows) const {
@@ -67,6 +73,7 @@ class JoinableModel final : public Joinable {
   const void* const address_;
   const onnx::InputBindings bindings_;
   const BatchOptions options_;
+  const LimitedProgram limited_;
 };
 
 // Rows of outputs that programs compute: those of all shorter ones are the first elements. Of
@@ -151,12 +158,14 @@ class JoinableOperator final : public Joinable {
   std::shared_ptr<const Program> Find(const JoinedShape& shape) const override {
     return std::make_shared<const Program>(ProgramOf(At(shape)));
   }
-  absl::StatusOr<std::shared_ptr<const Program>> Make(const JoinedShape& shape) const override {
+  absl::StatusOr<std::shared_ptr<const Program>> Make(
+      const JoinedShape& shape, const CompileLimit& /*limit*/) const override {
     for (const auto& tensor : shared_) {
       if (tensor.expired()) return nullptr;
     }
     return Find(shape);
   }
+  LimitedProgram limited() const override { return {}; }
 
  private:
   explicit JoinableOperator(const OperatorDesc& desc) : desc_(desc) {}

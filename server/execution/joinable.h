@@ -12,6 +12,7 @@
 #include "kernels/program/program.h"
 #include "server/execution/execution.h"
 #include "server/models/batch_options.h"
+#include "server/models/compile_limit.h"
 
 namespace opmill {
 
@@ -57,7 +58,10 @@ class Joinable {
   // The program of a run: null if it has not been made yet.
   virtual std::shared_ptr<const Program> Find(const JoinedShape& shape) const = 0;
   // Null if it is not needed any more.
-  virtual absl::StatusOr<std::shared_ptr<const Program>> Make(const JoinedShape& shape) const = 0;
+  virtual absl::StatusOr<std::shared_ptr<const Program>> Make(const JoinedShape& shape,
+                                                              const CompileLimit& limit) const = 0;
+  // What is limited when a program is compiled.
+  virtual LimitedProgram limited() const = 0;
 };
 
 }  // namespace opmill

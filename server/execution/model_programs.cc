@@ -20,15 +20,17 @@ class ModelPrograms::Wait {
 
 struct ModelPrograms::Making {
   Key key;
-  std::function<Made()> work;
+  LimitedProgram of;
+  DoWork work;
   std::shared_ptr<CallerAccount> caller;  // the first one that needs it
   std::list<std::shared_ptr<Wait>> waits;
   bool has_begun = false;
   Queue::Place place;  // until it has begun
+  std::stop_source abandoned;
 };
 
 ModelPrograms::ModelPrograms(Executor& executor, uint64_t max_waits)
-    : executor_(executor), waits_(max_waits), max_making_(std::max(1u, executor.workers() - 1)) {}
+    : executor_(executor), waits_(max_waits), max_making_(std::max(3u, executor.workers()) - 2) {}
 
 absl::Status ModelPrograms::TooManyWait(uint64_t up_to) const {
   const uint64_t limit = waits_.limit();
@@ -43,11 +45,13 @@ absl::Status ModelPrograms::TooManyWait(uint64_t up_to) const {
 }
 
 absl::StatusOr<std::shared_ptr<ModelPrograms::Wait>> ModelPrograms::Make(
-    const std::shared_ptr<const onnx::Model>& model, const onnx::InputBindings& bindings,
+    const std::shared_ptr<const Model>& model, const onnx::InputBindings& bindings,
     const std::shared_ptr<CallerAccount>& caller, absl::Time deadline, Done done) {
   return Await(
-      Key(Work::kProgram, model.get(), onnx::KeyOf(bindings)),
-      [model, bindings]() -> Made { return model->ProgramFor(bindings); },
+      Key(Work::kProgram, model->graph.get(), onnx::KeyOf(bindings)), LimitedProgram::Of(*model),
+      [model, bindings](const std::stop_token& abandoned) -> Made {
+        return model->graph->ProgramFor(bindings, abandoned);
+      },
       "its program is being made", caller, deadline,
       [done = std::move(done)](const Made& made) {
         done(made.ok() ? absl::StatusOr<Program>(
@@ -57,12 +61,13 @@ absl::StatusOr<std::shared_ptr<ModelPrograms::Wait>> ModelPrograms::Make(
 }
 
 absl::StatusOr<std::shared_ptr<ModelPrograms::Wait>> ModelPrograms::Explain(
-    const std::shared_ptr<const onnx::Model>& model, const onnx::InputBindings& bindings,
+    const std::shared_ptr<const Model>& model, const onnx::InputBindings& bindings,
     const std::shared_ptr<CallerAccount>& caller, absl::Time deadline, Explained done) {
   return Await(
-      Key(Work::kExplanation, model.get(), onnx::KeyOf(bindings)),
-      [model, bindings]() -> Made {
-        ASSIGN_OR_RETURN(onnx::Explanation explained, model->Explain(bindings));
+      Key(Work::kExplanation, model->graph.get(), onnx::KeyOf(bindings)),
+      LimitedProgram::Of(*model),
+      [model, bindings](const std::stop_token& abandoned) -> Made {
+        ASSIGN_OR_RETURN(onnx::Explanation explained, model->graph->Explain(bindings, abandoned));
         return std::make_shared<const onnx::Explanation>(std::move(explained));
       },
       "it is being explained", caller, deadline,
@@ -74,10 +79,13 @@ absl::StatusOr<std::shared_ptr<ModelPrograms::Wait>> ModelPrograms::Explain(
 }
 
 absl::StatusOr<std::shared_ptr<ModelPrograms::Wait>> ModelPrograms::Read(
-    const void* file, ReadModel read, const std::shared_ptr<CallerAccount>& caller,
-    absl::Time deadline, ReadDone done) {
+    const void* file, std::string name, ReadModel read,
+    const std::shared_ptr<CallerAccount>& caller, absl::Time deadline, ReadDone done) {
   return Await(
-      Key(Work::kModel, file, ""), [read = std::move(read)]() -> Made { return read(); },
+      Key(Work::kModel, file, ""), {.model = std::move(name)},
+      [read = std::move(read)](const std::stop_token& abandoned) -> Made {
+        return read(abandoned);
+      },
       "its model is being read", caller, deadline,
       [done = std::move(done)](const Made& made) {
         done(made.ok() ? absl::StatusOr<std::shared_ptr<const Model>>(
@@ -87,7 +95,7 @@ absl::StatusOr<std::shared_ptr<ModelPrograms::Wait>> ModelPrograms::Read(
 }
 
 absl::StatusOr<std::shared_ptr<ModelPrograms::Wait>> ModelPrograms::Await(
-    Key key, std::function<Made()> work, absl::string_view what,
+    Key key, LimitedProgram of, DoWork work, absl::string_view what,
     const std::shared_ptr<CallerAccount>& caller, absl::Time deadline,
     std::function<void(const Made&)> done) {
   auto wait = std::make_shared<Wait>();
@@ -99,8 +107,8 @@ absl::StatusOr<std::shared_ptr<ModelPrograms::Wait>> ModelPrograms::Await(
     const absl::MutexLock lock(&mutex_);
     std::shared_ptr<Making>& making = makings_[key];
     if (making == nullptr) {
-      making = std::make_shared<Making>(
-          Making{.key = std::move(key), .work = std::move(work), .caller = caller});
+      making = std::make_shared<Making>(Making{
+          .key = std::move(key), .of = std::move(of), .work = std::move(work), .caller = caller});
       making->place = queue_.Push(caller.get(), /*priority=*/0, /*cost=*/1, making);
       starts = making_ < max_making_;
       if (starts) ++making_;
@@ -118,12 +126,13 @@ absl::StatusOr<std::shared_ptr<ModelPrograms::Wait>> ModelPrograms::Await(
                                      absl::StrCat("The execution's time is over: ", what, ".")));
         });
   }
-  if (starts) executor_.PostSteps([self = shared_from_this()] { return self->MakeNext(); });
+  if (starts) PostNext();
   return wait;
 }
 
 void ModelPrograms::Cancel(const std::shared_ptr<Wait>& wait, const absl::Status& why) {
   std::function<void(const Made&)> done;
+  std::shared_ptr<Making> abandoned;
   {
     const absl::MutexLock lock(&mutex_);
     if (wait->done == nullptr) return;
@@ -131,11 +140,16 @@ void ModelPrograms::Cancel(const std::shared_ptr<Wait>& wait, const absl::Status
     waits_.Return(wait->caller->model_waits, 1);
     const std::shared_ptr<Making> making = std::move(wait->making);
     making->waits.erase(wait->position);
-    if (making->waits.empty() && !making->has_begun) {
-      queue_.Remove(making->place);
-      makings_.erase(making->key);
+    if (making->waits.empty()) {
+      if (making->has_begun) {
+        abandoned = making;
+      } else {
+        queue_.Remove(making->place);
+      }
+      makings_.erase(making->key);  // those that come later do not join it
     }
   }
+  if (abandoned != nullptr) abandoned->abandoned.request_stop();
   executor_.timer().Remove(wait->deadline);
   done(why);
 }
@@ -152,12 +166,13 @@ bool ModelPrograms::MakeNext() {
     making = *std::move(next);
     making->has_begun = true;
   }
-  const Made made = making->work();
+  const Made made = executor_.compile_limit().Run(making->of, making->abandoned, making->work);
   std::list<std::shared_ptr<Wait>> waits;
   std::list<std::function<void(const Made&)>> done;
   {
     const absl::MutexLock lock(&mutex_);
-    makings_.erase(making->key);
+    const auto found = makings_.find(making->key);
+    if (found != makings_.end() && found->second == making) makings_.erase(found);
     waits.swap(making->waits);
     for (const std::shared_ptr<Wait>& wait : waits) {
       waits_.Return(wait->caller->model_waits, 1);
@@ -168,6 +183,12 @@ bool ModelPrograms::MakeNext() {
   for (const std::shared_ptr<Wait>& wait : waits) executor_.timer().Remove(wait->deadline);
   for (const auto& call : done) call(made);
   return true;
+}
+
+void ModelPrograms::PostNext() {
+  executor_.PostLong([self = shared_from_this()] {
+    if (self->MakeNext()) self->PostNext();
+  });
 }
 
 void PendingWork::Add(ModelPrograms& programs, const std::shared_ptr<ModelPrograms::Wait>& wait) {
@@ -187,6 +208,7 @@ void PendingWork::Cancel(ModelPrograms& programs, const absl::Status& why) {
     cancelled_ = why;
     waits = waits_;
   }
+  stop_.request_stop();
   for (const auto& wait : waits) programs.Cancel(wait, why);  // those that have ended stay so
 }
 

@@ -8,6 +8,7 @@
 #include <functional>
 #include <list>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -22,25 +23,28 @@
 #include "absl/time/time.h"
 #include "kernels/onnx/model.h"
 #include "server/execution/caller_account.h"
-#include "server/execution/deadline_timer.h"
 #include "server/execution/executor.h"
 #include "server/execution/fair_queue.h"
 #include "server/execution/shared_limit.h"
+#include "server/host/deadline_timer.h"
+#include "server/models/compile_limit.h"
 #include "server/models/model.h"
 
 namespace opmill {
 
-// One worker makes a program, and all requests that need the same one wait for it. Callers take
-// turns, and at least one worker is left for other work. Thread-safe; callbacks are called without
-// a lock. The executor must outlive all requests; its workers may keep this object alive for
-// longer.
+// One worker makes a program, and all requests that need the same one wait for it; once none does,
+// it is stopped. Callers take turns, and two workers are left for others: one
+// for compilations. Thread-safe;
+// callbacks are called without a lock. The executor must outlive all requests; its workers may keep
+// this object alive for longer.
 class ModelPrograms : public std::enable_shared_from_this<ModelPrograms> {
  public:
   using Program = std::shared_ptr<const onnx::ModelProgram>;
   using Done = std::function<void(const absl::StatusOr<Program>&)>;
   using Explained =
       std::function<void(const absl::StatusOr<std::shared_ptr<const onnx::Explanation>>&)>;
-  using ReadModel = std::function<absl::StatusOr<std::shared_ptr<const Model>>()>;
+  using ReadModel =
+      std::function<absl::StatusOr<std::shared_ptr<const Model>>(const std::stop_token& abandoned)>;
   using ReadDone = std::function<void(const absl::StatusOr<std::shared_ptr<const Model>>&)>;
   class Wait;
 
@@ -49,24 +53,25 @@ class ModelPrograms : public std::enable_shared_from_this<ModelPrograms> {
 
   // Calls `done` once: on a worker with the program or why there is none; with DeadlineExceeded;
   // with the status of Cancel. Returns ResourceExhausted, and does not call it, if too many wait.
-  absl::StatusOr<std::shared_ptr<Wait>> Make(const std::shared_ptr<const onnx::Model>& model,
+  // The model must have a graph.
+  absl::StatusOr<std::shared_ptr<Wait>> Make(const std::shared_ptr<const Model>& model,
                                              const onnx::InputBindings& bindings,
                                              const std::shared_ptr<CallerAccount>& caller,
                                              absl::Time deadline, Done done)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // The same for what becomes of its nodes, which is not kept.
-  absl::StatusOr<std::shared_ptr<Wait>> Explain(const std::shared_ptr<const onnx::Model>& model,
+  absl::StatusOr<std::shared_ptr<Wait>> Explain(const std::shared_ptr<const Model>& model,
                                                 const onnx::InputBindings& bindings,
                                                 const std::shared_ptr<CallerAccount>& caller,
                                                 absl::Time deadline, Explained done)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // The same for `read`, which reads the file of one request, `file`: a file need not be what its
-  // sender says, so no other request waits for it.
-  absl::StatusOr<std::shared_ptr<Wait>> Read(const void* file, ReadModel read,
+  // sender says, so no other request waits for it. `name`: of the model, for sentences.
+  absl::StatusOr<std::shared_ptr<Wait>> Read(const void* file, std::string name, ReadModel read,
                                              const std::shared_ptr<CallerAccount>& caller,
                                              absl::Time deadline, ReadDone done)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Ends the wait, unless it has ended. A program that nobody waits for is not begun.
+  // Ends the wait, unless it has ended. Work that no request waits for is not begun, or stopped.
   void Cancel(const std::shared_ptr<Wait>& wait, const absl::Status& why)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -76,8 +81,10 @@ class ModelPrograms : public std::enable_shared_from_this<ModelPrograms> {
   using Key = std::tuple<Work, const void*, std::string>;  // of a model and sizes, or of a file
   using Queue = FairQueue<const CallerAccount*, std::shared_ptr<Making>>;
   using Made = absl::StatusOr<std::shared_ptr<const void>>;
+  using DoWork = std::function<Made(const std::stop_token& abandoned)>;
 
-  absl::StatusOr<std::shared_ptr<Wait>> Await(Key key, std::function<Made()> work,
+  // `of`: what is limited.
+  absl::StatusOr<std::shared_ptr<Wait>> Await(Key key, LimitedProgram of, DoWork work,
                                               absl::string_view what,
                                               const std::shared_ptr<CallerAccount>& caller,
                                               absl::Time deadline,
@@ -86,6 +93,7 @@ class ModelPrograms : public std::enable_shared_from_this<ModelPrograms> {
   absl::Status TooManyWait(uint64_t up_to) const;
   // Does the work whose turn it is. False if none is left.
   bool MakeNext() ABSL_LOCKS_EXCLUDED(mutex_);
+  void PostNext();
 
   Executor& executor_;
   SharedLimit waits_;
@@ -105,6 +113,8 @@ class PendingWork {
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Also ends the work that is yet to come.
   void Cancel(ModelPrograms& programs, const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Stops at Cancel.
+  std::stop_token token() const { return stop_.get_token(); }
   // That of Cancel; OK before.
   absl::Status cancelled() const ABSL_LOCKS_EXCLUDED(mutex_) {
     const absl::MutexLock lock(&mutex_);
@@ -112,6 +122,7 @@ class PendingWork {
   }
 
  private:
+  std::stop_source stop_;
   mutable absl::Mutex mutex_;
   std::vector<std::shared_ptr<ModelPrograms::Wait>> waits_ ABSL_GUARDED_BY(mutex_);
   absl::Status cancelled_ ABSL_GUARDED_BY(mutex_);

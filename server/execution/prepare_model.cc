@@ -1,6 +1,8 @@
 #include "server/execution/prepare_model.h"
 
 #include <cstddef>
+#include <memory>
+#include <stop_token>
 #include <string>
 #include <utility>
 
@@ -28,17 +30,29 @@ bool HasOneSize(const Model& model) {
          });
 }
 
-void CompileOnlySize(Executor& executor, const Model& model) {
-  if (model.graph == nullptr || !HasOneSize(model)) return;
+absl::StatusOr<std::shared_ptr<const onnx::ModelProgram>> ProgramFor(
+    const Executor& executor, const Model& model, const onnx::InputBindings& bindings) {
+  return executor.compile_limit().Run(LimitedProgram::Of(model),
+                                      [&](const std::stop_token& abandoned) {
+                                        return model.graph->ProgramFor(bindings, abandoned);
+                                      });
+}
+
+absl::Status CompileOnlySize(Executor& executor, const std::shared_ptr<const Model>& model) {
   onnx::InputBindings bindings;
-  for (const ModelTensor& tensor : model.inputs) bindings.sizes[tensor.name] = tensor.shape;
-  const auto made = model.graph->ProgramFor(bindings);
-  if (!made.ok()) return;
+  for (const ModelTensor& tensor : model->inputs) bindings.sizes[tensor.name] = tensor.shape;
+  ASSIGN_OR_RETURN(const auto made, ProgramFor(executor, *model, bindings));
+  const RequestedModel requested = {model, made};
   absl::Notification is_compiled;
-  const absl::Status posted =
-      executor.Compile((*made)->program, absl::InfiniteFuture(), [] { return absl::OkStatus(); },
-                       [&](const auto&) { is_compiled.Notify(); });
-  if (posted.ok()) is_compiled.WaitForNotification();
+  absl::Status status;
+  RETURN_IF_ERROR(executor.Compile(
+      {.program = made->program, .limited = LimitedProgram::Of(&requested), .cancelled = {}},
+      [&](const auto& compiled) {
+        status = compiled.status();
+        is_compiled.Notify();
+      }));
+  is_compiled.WaitForNotification();
+  return status;
 }
 
 InputSource SourceOf(WarmUp::Elements elements) {
@@ -49,7 +63,8 @@ InputSource SourceOf(WarmUp::Elements elements) {
 }
 
 // What computes the warm-up, without what it calls.
-absl::StatusOr<ExecutionRequest> RequestOf(const Model& model, const WarmUp& warm_up) {
+absl::StatusOr<ExecutionRequest> RequestOf(const Executor& executor, const Model& model,
+                                           const WarmUp& warm_up) {
   ExecutionRequest request = {.origin = {.rpc = "model_warmup"}};
   if (model.graph == nullptr) {
     ASSIGN_OR_RETURN(request.op, DescribeRequest(model, warm_up.inputs, {}));
@@ -64,7 +79,7 @@ absl::StatusOr<ExecutionRequest> RequestOf(const Model& model, const WarmUp& war
             warm_up.elements[index](0, to);
             return absl::OkStatus();
           }));
-  ASSIGN_OR_RETURN(const auto program, model.graph->ProgramFor(bindings));
+  ASSIGN_OR_RETURN(const auto program, ProgramFor(executor, model, bindings));
   for (const size_t input : program->inputs) {
     request.sources.push_back(SourceOf(warm_up.elements[input]));
   }
@@ -100,15 +115,19 @@ absl::Status Run(Executor& executor, ExecutionRequest request) {
 }
 
 absl::Status Compute(Executor& executor, const Model& model, const WarmUp& warm_up) {
-  ASSIGN_OR_RETURN(const ExecutionRequest request, RequestOf(model, warm_up));
+  ASSIGN_OR_RETURN(const ExecutionRequest request, RequestOf(executor, model, warm_up));
   for (uint32_t run = 0; run < warm_up.count; ++run) RETURN_IF_ERROR(Run(executor, request));
   return absl::OkStatus();
 }
 
 }  // namespace
 
-absl::Status PrepareModel(Executor& executor, const Model& model) {
-  CompileOnlySize(executor, model);
+absl::Status PrepareModel(Executor& executor, const std::shared_ptr<const Model>& prepared) {
+  const Model& model = *prepared;
+  if (model.graph != nullptr && HasOneSize(model)) {
+    const absl::Status compiled = CompileOnlySize(executor, prepared);
+    if (TookTooLong(compiled)) return compiled;
+  }
   for (size_t i = 0; i < static_cast<size_t>(model.warm_ups.size()); ++i) {
     ASSIGN_OR_RETURN(const WarmUp warm_up, ReadWarmUp(model, i));
     const absl::Status computed = Compute(executor, model, warm_up);

@@ -135,6 +135,9 @@ ABSL_FLAG(uint32_t, max_inline_models, opmill::Limits().max_inline_models,
 ABSL_FLAG(opmill::ByteSize, max_model_constant_bytes, {opmill::Limits().max_model_constant_bytes},
           "The constants of an ONNX model for one set of input sizes: those of its file, and those "
           "that are computed from them.");
+ABSL_FLAG(absl::Duration, max_model_compile_time, opmill::Limits().max_model_compile_time,
+          "How long it may take to make and compile an ONNX model for one set of input sizes; a "
+          "model that takes longer is refused. inf: no limit.");
 ABSL_FLAG(
     opmill::ByteSize, max_resident_tensor_bytes, {opmill::Limits().max_resident_tensor_bytes},
     "Tensors that stay on the server between calls. 0: a sixteenth of --memory_limit, at most a "
@@ -292,6 +295,7 @@ absl::Status ReadLimits(Limits& limits) {
             .max_shared_memory_regions = absl::GetFlag(FLAGS_max_shared_memory_regions),
             .max_model_bytes = absl::GetFlag(FLAGS_max_model_bytes).bytes,
             .max_model_constant_bytes = absl::GetFlag(FLAGS_max_model_constant_bytes).bytes,
+            .max_model_compile_time = absl::GetFlag(FLAGS_max_model_compile_time),
             .max_total_model_bytes = absl::GetFlag(FLAGS_max_total_model_bytes).bytes,
             .max_inline_model_bytes = absl::GetFlag(FLAGS_max_inline_model_bytes).bytes,
             .max_inline_models = absl::GetFlag(FLAGS_max_inline_models),
@@ -321,6 +325,11 @@ absl::Status ReadLimits(Limits& limits) {
     return absl::InvalidArgumentError(absl::StrCat("--stall_timeout is ",
                                                    absl::FormatDuration(limits.stall_timeout),
                                                    "; it must be at least 100ms."));
+  }
+  if (limits.max_model_compile_time < absl::Milliseconds(100)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--max_model_compile_time is ", absl::FormatDuration(limits.max_model_compile_time),
+        "; it must be at least 100ms."));
   }
   const OptionalParts parts = {.repository = !absl::GetFlag(FLAGS_model_repository).empty(),
                                .http = !absl::GetFlag(FLAGS_http_address).empty()};

@@ -1,10 +1,10 @@
 #include "server/host/worker_pool.h"
 
-#include <utility>
+#include <algorithm>
 
 namespace opmill {
 
-WorkerPool::WorkerPool(uint32_t threads) {
+WorkerPool::WorkerPool(uint32_t threads) : most_long_(std::max(1u, threads - 1)) {
   for (uint32_t i = 0; i < threads; ++i) threads_.emplace_back([this] { Run(); });
 }
 
@@ -16,34 +16,49 @@ WorkerPool::~WorkerPool() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-void WorkerPool::Post(std::function<void()> work) {
+void WorkerPool::Add(Queue& queue, std::function<void()> work) {
   const absl::MutexLock lock(&mutex_);
-  posted_.push_back(std::move(work));
-}
-
-void WorkerPool::PostLowPriority(std::function<void()> work) {
-  const absl::MutexLock lock(&mutex_);
-  low_priority_.push_back(std::move(work));
+  queue.push_back({++last_, std::move(work)});
 }
 
 void WorkerPool::Run() {
-  while (const std::function<void()> work = Next()) work();
+  while (RunNext()) {
+  }
 }
 
-std::function<void()> WorkerPool::Next() {
-  const auto changed = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return stopping_ || !posted_.empty() || !low_priority_.empty();
-  };
-  const absl::MutexLock lock(&mutex_);
-  mutex_.Await(absl::Condition(&changed));
-  const bool low_is_due = posted_.empty() || ahead_ >= kMostAhead;
-  std::deque<std::function<void()>>& queue =
-      low_is_due && !low_priority_.empty() ? low_priority_ : posted_;
-  if (queue.empty()) return nullptr;
-  ahead_ = &queue == &posted_ && !low_priority_.empty() ? ahead_ + 1 : 0;
-  std::function<void()> work = std::move(queue.front());
-  queue.pop_front();
-  return work;
+WorkerPool::Queue* WorkerPool::FindDue() {
+  Queue* due = posted_.empty() ? nullptr : &posted_;
+  if (!MayBeginLong()) return due;
+  const bool is_long_first =
+      !long_.empty() && (due == nullptr || long_.front().number < posted_.front().number);
+  if (is_long_first) due = &long_;
+  const bool is_low_due = due == nullptr || ahead_ >= kMostAhead;
+  return is_low_due && !low_priority_.empty() ? &low_priority_ : due;
+}
+
+bool WorkerPool::RunNext() {
+  std::function<void()> work;
+  bool is_long = false;
+  {
+    const auto changed = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return stopping_ || FindDue() != nullptr;
+    };
+    const absl::MutexLock lock(&mutex_);
+    mutex_.Await(absl::Condition(&changed));
+    Queue* const queue = FindDue();
+    if (queue == nullptr) return false;
+    ahead_ = queue != &low_priority_ && !low_priority_.empty() ? ahead_ + 1 : 0;
+    is_long = queue != &posted_;
+    if (is_long) ++long_now_;
+    work = std::move(queue->front().run);
+    queue->pop_front();
+  }
+  work();
+  if (is_long) {
+    const absl::MutexLock lock(&mutex_);
+    --long_now_;
+  }
+  return true;
 }
 
 }  // namespace opmill

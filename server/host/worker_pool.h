@@ -6,6 +6,7 @@
 #include <deque>
 #include <functional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -22,19 +23,43 @@ class WorkerPool {
   ~WorkerPool();
 
   uint32_t threads() const { return static_cast<uint32_t>(threads_.size()); }
-  void Post(std::function<void()> work) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Low priority: runs when no work of Post is waiting, or kMostAhead pieces of it have gone ahead.
-  void PostLowPriority(std::function<void()> work) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Post(std::function<void()> work) ABSL_LOCKS_EXCLUDED(mutex_) {
+    Add(posted_, std::move(work));
+  }
+  // Work that may take seconds: one thread, if there are several, is left for that of Post.
+  void PostLong(std::function<void()> work) ABSL_LOCKS_EXCLUDED(mutex_) {
+    Add(long_, std::move(work));
+  }
+  // The same with low priority: runs when no other work is waiting, or kMostAhead pieces of it have
+  // gone ahead.
+  void PostLowPriority(std::function<void()> work) ABSL_LOCKS_EXCLUDED(mutex_) {
+    Add(low_priority_, std::move(work));
+  }
 
  private:
-  void Run();
-  // Blocks until there is work. Null once the pool stops and no work is left.
-  std::function<void()> Next() ABSL_LOCKS_EXCLUDED(mutex_);
+  struct Work {
+    uint64_t number = 0;  // in the order of Add
+    std::function<void()> run;
+  };
+  using Queue = std::deque<Work>;
 
+  void Add(Queue& queue, std::function<void()> work) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Run();
+  // Whether a thread may begin long work.
+  bool MayBeginLong() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return long_now_ < most_long_; }
+  // The queue whose first piece of work is due; null if there is none.
+  Queue* FindDue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Blocks until there is work. False once the pool stops and nothing is left for this thread.
+  bool RunNext() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const uint32_t most_long_;
   absl::Mutex mutex_;
-  std::deque<std::function<void()>> posted_ ABSL_GUARDED_BY(mutex_);
-  std::deque<std::function<void()>> low_priority_ ABSL_GUARDED_BY(mutex_);
-  uint32_t ahead_ ABSL_GUARDED_BY(mutex_) = 0;  // of the first of low_priority_
+  Queue posted_ ABSL_GUARDED_BY(mutex_);
+  Queue long_ ABSL_GUARDED_BY(mutex_);
+  Queue low_priority_ ABSL_GUARDED_BY(mutex_);
+  uint64_t last_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint32_t long_now_ ABSL_GUARDED_BY(mutex_) = 0;  // threads with long work, or of low priority
+  uint32_t ahead_ ABSL_GUARDED_BY(mutex_) = 0;     // of the first of low_priority_
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;
 };

@@ -24,6 +24,10 @@ InlineModels::InlineModels(const InlineModelLimits& limits) : limits_(limits) {
   limits_.each.budget->SetMakeRoom([this] { return DropOldest(); });
 }
 
+std::string InlineModels::NameOf(absl::string_view sha256) {
+  return absl::StrCat("sha256:", sha256.substr(0, kDigits));
+}
+
 absl::StatusOr<std::shared_ptr<const Model>> InlineModels::Find(absl::string_view sha256) {
   if (limits_.models == 0) {
     return absl::UnimplementedError(
@@ -42,7 +46,8 @@ absl::StatusOr<std::shared_ptr<const Model>> InlineModels::Find(absl::string_vie
 }
 
 absl::StatusOr<std::shared_ptr<const Model>> InlineModels::Read(const std::string& sha256,
-                                                                const Payload& file) {
+                                                                const Payload& file,
+                                                                const std::stop_token& abandoned) {
   if (absl::StatusOr<std::shared_ptr<const Model>> found = Find(sha256);
       found.ok() || !absl::IsNotFound(found.status())) {
     return found;
@@ -54,16 +59,16 @@ absl::StatusOr<std::shared_ptr<const Model>> InlineModels::Read(const std::strin
         limit, " (max_inline_model_bytes). Put it into the server's repository."));
   }
   ByteShare reading(limits_.each.budget);
-  absl::StatusOr<std::shared_ptr<const Model>> model = ReadNew(sha256, file, reading);
+  absl::StatusOr<std::shared_ptr<const Model>> model = ReadNew(sha256, file, reading, abandoned);
   if (!absl::IsResourceExhausted(model.status())) return model;
   // A model that fails although there are no others is too large.
   const bool has_others = limits_.each.budget->used() > reading.bytes();
   return has_others ? WithRetryDelay(model.status(), kUsualRetryDelay) : model.status();
 }
 
-absl::StatusOr<std::shared_ptr<const Model>> InlineModels::ReadNew(const std::string& sha256,
-                                                                   const Payload& file,
-                                                                   ByteShare& reading) {
+absl::StatusOr<std::shared_ptr<const Model>> InlineModels::ReadNew(
+    const std::string& sha256, const Payload& file, ByteShare& reading,
+    const std::stop_token& abandoned) {
   RETURN_IF_ERROR(reading.Grow(kBytesPerFileByte * file.size()));
   std::string bytes(file.size(), '\0');
   file.CopyTo(reinterpret_cast<std::byte*>(bytes.data()));
@@ -74,9 +79,8 @@ absl::StatusOr<std::shared_ptr<const Model>> InlineModels::ReadNew(const std::st
   }
   reading.ShrinkTo(file.size());  // the rest is for the model
   ASSIGN_OR_RETURN(std::shared_ptr<const onnx::Model> graph,
-                   onnx::Model::Parse(bytes, limits_.each));
-  std::shared_ptr<const Model> model =
-      MakeGraphModel(absl::StrCat("sha256:", sha256.substr(0, kDigits)), "", std::move(graph));
+                   onnx::Model::Parse(bytes, limits_.each, abandoned));
+  std::shared_ptr<const Model> model = MakeGraphModel(NameOf(sha256), "", std::move(graph));
   std::shared_ptr<const Model> dropped;  // freed without the lock
   const absl::MutexLock lock(&mutex_);
   ++counts_.reads;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -45,9 +46,13 @@ class InlineModels {
   // NotFound with the reason MODEL_FILE_NEEDED if it is not kept.
   absl::StatusOr<std::shared_ptr<const Model>> Find(absl::string_view sha256)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Reads the file, which must have this SHA-256, and keeps its model. May take seconds.
-  absl::StatusOr<std::shared_ptr<const Model>> Read(const std::string& sha256, const Payload& file)
+  // Reads the file, which must have this SHA-256, and keeps its model. May take seconds; Cancelled
+  // after a stop of `abandoned`.
+  absl::StatusOr<std::shared_ptr<const Model>> Read(const std::string& sha256, const Payload& file,
+                                                    const std::stop_token& abandoned)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // Of a model with this SHA-256.
+  static std::string NameOf(absl::string_view sha256);
 
   // Drops the model that has not been used for the longest time. False if there is none.
   bool DropOldest() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -65,7 +70,8 @@ class InlineModels {
   std::list<Entry>::iterator FindKept(absl::string_view sha256)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<std::shared_ptr<const Model>> ReadNew(const std::string& sha256,
-                                                       const Payload& file, ByteShare& reading);
+                                                       const Payload& file, ByteShare& reading,
+                                                       const std::stop_token& abandoned);
   std::shared_ptr<const Model> TakeOldest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const InlineModelLimits limits_;

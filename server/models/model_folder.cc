@@ -1,6 +1,7 @@
 #include "server/models/model_folder.h"
 
 #include <filesystem>
+#include <stop_token>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -76,8 +77,14 @@ std::string StampOfFolder(const std::string& path) {
 class FolderReader {
  public:
   FolderReader(const std::string& name, const std::string& path, const onnx::ModelLimits& limits,
-               const ModelVersions& before, const ModelOverride& override_with)
-      : name_(name), path_(path), limits_(limits), before_(before), override_(override_with) {}
+               const CompileLimit& limit, const ModelVersions& before,
+               const ModelOverride& override_with)
+      : name_(name),
+        path_(path),
+        limits_(limits),
+        limit_(limit),
+        before_(before),
+        override_(override_with) {}
 
   absl::Status Read(ModelFolder& folder) {
     ASSIGN_OR_RETURN(const bool has_config, ReadConfig());
@@ -172,8 +179,12 @@ class FolderReader {
         before->config.has_dynamic_batching() == limits.is_batched) {
       graph = before->graph;
     } else {
-      auto loaded = given == nullptr ? onnx::Model::Load(FilePath(path_, version, file_), limits)
-                                     : onnx::Model::Parse(*given, limits);
+      const LimitedProgram limited = {.model = absl::StrCat(name_, " version ", version)};
+      auto loaded = limit_.Run(limited, [&](const std::stop_token& abandoned) {
+        return given == nullptr
+                   ? onnx::Model::Load(FilePath(path_, version, file_), limits, abandoned)
+                   : onnx::Model::Parse(*given, limits, abandoned);
+      });
       if (!loaded.ok()) {
         Keep(version, before, FilePath(path_, version, file_), loaded.status(), folder);
         return;
@@ -214,6 +225,7 @@ class FolderReader {
   const std::string& name_;
   const std::string& path_;
   const onnx::ModelLimits& limits_;
+  const CompileLimit& limit_;
   const ModelVersions& before_;
   const ModelOverride& override_;
   std::string text_;
@@ -224,10 +236,10 @@ class FolderReader {
 }  // namespace
 
 ModelFolder ReadModelFolder(const std::string& name, const std::string& path,
-                            const onnx::ModelLimits& limits, const ModelVersions& before,
-                            const ModelOverride& override_with) {
+                            const onnx::ModelLimits& limits, const CompileLimit& limit,
+                            const ModelVersions& before, const ModelOverride& override_with) {
   ModelFolder folder;
-  FolderReader reader(name, path, limits, before, override_with);
+  FolderReader reader(name, path, limits, limit, before, override_with);
   if (absl::Status status = reader.Read(folder); !status.ok()) {
     folder.versions = before;
     folder.errors.emplace(0, ModelError{ConfigPath(path), std::move(status)});

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "kernels/onnx/model.h"
+#include "server/models/compile_limit.h"
 #include "server/models/model.h"
 
 namespace opmill {
@@ -41,8 +42,8 @@ inline constexpr size_t kMostFolderEntries = 4096;  // looking at one takes micr
 // read stays as it was before, and so do all if the configuration is invalid, or none can be read.
 // `path` is UTF-8.
 ModelFolder ReadModelFolder(const std::string& name, const std::string& path,
-                            const onnx::ModelLimits& limits, const ModelVersions& before,
-                            const ModelOverride& override_with = {});
+                            const onnx::ModelLimits& limits, const CompileLimit& limit,
+                            const ModelVersions& before, const ModelOverride& override_with = {});
 
 // Of the configuration in the folder.
 std::string ConfigPath(const std::string& path);

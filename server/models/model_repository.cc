@@ -57,22 +57,26 @@ void LimitVersions(const ModelVersions& before, size_t served, ModelFolder& fold
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ModelRepository>> ModelRepository::Open(
-    const RepositoryOptions& options, const onnx::ModelLimits& limits, ModelTable& table,
-    Prepare prepare) {
+    const RepositoryOptions& options, const onnx::ModelLimits& limits, const CompileLimit& limit,
+    ModelTable& table, Prepare prepare) {
   std::error_code error;
   if (!options.folder.empty() && !std::filesystem::is_directory(PathOf(options.folder), error)) {
     return absl::NotFoundError(
         absl::StrCat("--model_repository is \"", options.folder, "\", which is not a folder."));
   }
   std::unique_ptr<ModelRepository> repository(
-      new ModelRepository(options, limits, table, std::move(prepare)));
+      new ModelRepository(options, limits, limit, table, std::move(prepare)));
   if (!options.folder.empty()) RETURN_IF_ERROR(repository->Start());
   return repository;
 }
 
 ModelRepository::ModelRepository(const RepositoryOptions& options, const onnx::ModelLimits& limits,
-                                 ModelTable& table, Prepare prepare)
-    : options_(options), limits_(limits), table_(table), prepare_(std::move(prepare)) {}
+                                 const CompileLimit& limit, ModelTable& table, Prepare prepare)
+    : options_(options),
+      limits_(limits),
+      limit_(limit),
+      table_(table),
+      prepare_(std::move(prepare)) {}
 
 absl::Status ModelRepository::Start() {
   if (options_.control == ModelControl::kExplicit) {
@@ -257,7 +261,7 @@ ModelFolder ModelRepository::Read(const std::string& name, const std::string& pa
   if (refusal.ok()) {
     table_.SetLoading(name);
     const ModelVersions before = table_.Served(name);
-    folder = ReadModelFolder(name, path, limits_, before, override_with);
+    folder = ReadModelFolder(name, path, limits_, limit_, before, override_with);
     LimitVersions(before, table_.CountServed(), folder);
     PrepareNew(path, before, folder);
   } else {

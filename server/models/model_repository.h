@@ -17,6 +17,7 @@
 #include "server/access/watched_files.h"
 #include "server/config/options.h"
 #include "server/host/worker_pool.h"
+#include "server/models/compile_limit.h"
 #include "server/models/model_folder.h"
 #include "server/models/model_table.h"
 
@@ -33,9 +34,10 @@ class ModelRepository {
 
   // Reads what is served from the start. Without a folder: the built-in models only. NotFound if it
   // is not a folder, ResourceExhausted if it has more than 4096 entries; if it has later, all
-  // models stay. `table` must outlive it.
+  // models stay. `limit` and `table` must outlive it.
   static absl::StatusOr<std::unique_ptr<ModelRepository>> Open(const RepositoryOptions& options,
                                                                const onnx::ModelLimits& limits,
+                                                               const CompileLimit& limit,
                                                                ModelTable& table, Prepare prepare);
 
   // Why callers may not load and unload models; OK if they may.
@@ -50,7 +52,7 @@ class ModelRepository {
 
  private:
   ModelRepository(const RepositoryOptions& options, const onnx::ModelLimits& limits,
-                  ModelTable& table, Prepare prepare);
+                  const CompileLimit& limit, ModelTable& table, Prepare prepare);
   absl::Status Start();
   // The paths of its folders by their names, except hidden ones and lost+found.
   absl::StatusOr<std::map<std::string, std::string>> FindFolders() const;
@@ -65,6 +67,7 @@ class ModelRepository {
 
   const RepositoryOptions options_;
   const onnx::ModelLimits limits_;
+  const CompileLimit& limit_;
   ModelTable& table_;
   const Prepare prepare_;
   std::atomic<uint32_t> posted_ = 0;

@@ -170,7 +170,7 @@ void InferRequest::MakeProgram(ModelPrograms& programs, const TensorPlaces& plac
                                const std::function<void(const absl::Status&)>& done) {
   const std::shared_ptr<CallerAccount> caller = executor.AccountOf(begin.origin);
   absl::StatusOr<std::shared_ptr<ModelPrograms::Wait>> wait = programs.Make(
-      model_->graph, bindings_, caller, begin.deadline,
+      model_, bindings_, caller, begin.deadline,
       [this, &places, &begin, done](const auto& made) { done(ProgramMade(made, places, begin)); });
   if (!wait.ok()) {
     done(wait.status());

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -282,6 +283,10 @@ TEST(CpuPlan, WhatIsComputedFromConstantsIsKept) {
   EXPECT_THAT(ReportOf(FuseChains(kept), plan).steps[0].text, HasSubstr("gemm 20x30 30x44"));
   EXPECT_GE(plan.nodes[0].work->kept_bytes(), 30u * 44 * sizeof(float));
   EXPECT_EQ(RunOn(kept, inputs, 2), expected);
+  std::stop_source abandoned;
+  abandoned.request_stop();
+  EXPECT_EQ(CreateCpuDevice()->Compile(kept, abandoned.get_token()).status().code(),
+            absl::StatusCode::kCancelled);
 }
 
 }  // namespace

@@ -32,14 +32,20 @@ class CompiledNothing : public CompiledProgram {
 class CountingDevice : public Device {
  public:
   std::function<absl::Status(int number)> on_compile = [](int) { return absl::OkStatus(); };
+  std::function<absl::Status(const std::stop_token&)> on_abandonable;
   std::atomic<int> compiled{0};
 
   const DeviceInfo& info() const override { return info_; }
-  absl::StatusOr<std::shared_ptr<const CompiledProgram>> Compile(const Program& program) override {
+  absl::StatusOr<std::shared_ptr<const CompiledProgram>> Compile(
+      const Program& program, const std::stop_token& abandoned) override {
     const absl::StatusOr<OperatorPlan> plan = MakePlan(program, {});
     if (!plan.ok()) return plan.status();
     const absl::Status status = on_compile(++compiled);
     if (!status.ok()) return status;
+    if (on_abandonable) {
+      const absl::Status abandonable = on_abandonable(abandoned);
+      if (!abandonable.ok()) return abandonable;
+    }
     return std::make_shared<const CompiledNothing>(program, CostOf(*plan));
   }
   absl::StatusOr<std::shared_ptr<Buffer>> Allocate(uint64_t, Residency) override {
@@ -169,6 +175,122 @@ TEST(OperatorCache, EndsAWaitAtItsDeadline) {
   may_end.Notify();
   first.join();
   EXPECT_TRUE(cache->Get(SumOf(9), absl::InfinitePast())->was_cached);
+}
+
+// Compiles until it is stopped.
+class EndlessDevice : public CountingDevice {
+ public:
+  EndlessDevice() {
+    on_abandonable = [](const std::stop_token& abandoned) {
+      while (!abandoned.stop_requested()) absl::SleepFor(absl::Milliseconds(1));
+      return absl::CancelledError("It was abandoned.");
+    };
+  }
+};
+
+TEST(OperatorCache, StopsACompilationThatNoCallerWaitsFor) {
+  EndlessDevice device;
+  const auto cache = OperatorCache::Create(device, {});
+  std::stop_source first_leaves;
+  std::stop_source second_leaves;
+  const Program program = ProgramOf(SumOf(9));
+  std::thread first([&] {
+    const auto got =
+        cache->Get(program, absl::InfiniteFuture(), {.cancelled = first_leaves.get_token()});
+    EXPECT_EQ(got.status().code(), absl::StatusCode::kCancelled);
+  });
+  while (device.compiled == 0) absl::SleepFor(absl::Milliseconds(1));
+  absl::Status second = absl::OkStatus();
+  cache->Get(program, {.cancelled = second_leaves.get_token()},
+             [&](const auto& got) { second = got.status(); });
+  // The caller that has the thread leaves: it compiles for the other one.
+  first_leaves.request_stop();
+  absl::SleepFor(absl::Milliseconds(20));
+  EXPECT_EQ(second, absl::OkStatus());
+  EXPECT_EQ(cache->statistics().failures, 0u);
+  // A wait that ends at its deadline leaves, too.
+  EXPECT_EQ(cache->Get(program, SteadyNow()).status().code(), absl::StatusCode::kDeadlineExceeded);
+  second_leaves.request_stop();
+  EXPECT_EQ(second.code(), absl::StatusCode::kCancelled);
+  first.join();
+  EXPECT_EQ(device.compiled, 1);
+  EXPECT_EQ(cache->statistics().failures, 1u);
+}
+
+TEST(OperatorCache, ACallerDoesNotJoinACompilationThatIsBeingStopped) {
+  CountingDevice device;
+  const auto cache = OperatorCache::Create(device, {});
+  absl::Notification may_end;
+  device.on_compile = [&](int number) {
+    if (number > 1) return absl::OkStatus();
+    may_end.WaitForNotification();  // it takes a while until it stops
+    return absl::CancelledError("It was abandoned.");
+  };
+  const Program program = ProgramOf(SumOf(9));
+  std::stop_source leaves;
+  std::thread first([&] {
+    EXPECT_FALSE(
+        cache->Get(program, absl::InfiniteFuture(), {.cancelled = leaves.get_token()}).ok());
+  });
+  while (device.compiled == 0) absl::SleepFor(absl::Milliseconds(1));
+  leaves.request_stop();
+  const auto later = cache->Get(program);
+  ASSERT_TRUE(later.ok()) << later.status();
+  may_end.Notify();
+  first.join();
+  // The end of the stopped one does not remove what the later one has compiled.
+  EXPECT_EQ(cache->Get(program)->compiled, later->compiled);
+  EXPECT_EQ(device.compiled, 2);
+}
+
+TEST(OperatorCache, ACallerThatIsGoneAlreadyStopsItsCompilation) {
+  EndlessDevice device;
+  const auto cache = OperatorCache::Create(device, {});
+  std::stop_source gone;
+  gone.request_stop();
+  const auto got =
+      cache->Get(ProgramOf(SumOf(9)), absl::InfiniteFuture(), {.cancelled = gone.get_token()});
+  EXPECT_EQ(got.status().code(), absl::StatusCode::kCancelled);
+}
+
+TEST(OperatorCache, CompilesAsItsFirstCallerSays) {
+  EndlessDevice device;
+  const auto cache = OperatorCache::Create(device, {});
+  const Program program = ProgramOf(SumOf(9));
+  // As at a time limit.
+  const auto compile = [&](const Program& wanted, std::stop_source abandoned) {
+    abandoned.request_stop();
+    EXPECT_FALSE(device.Compile(wanted, abandoned.get_token()).ok());
+    return CompileResult(absl::ResourceExhaustedError("It takes too long."));
+  };
+  EXPECT_EQ(cache->Get(program, absl::InfiniteFuture(), {.compile = compile}).status(),
+            absl::ResourceExhaustedError("It takes too long."));
+}
+
+TEST(OperatorCache, CallersLeaveAtTheEndOfACompilation) {
+  CountingDevice device;
+  const auto cache = OperatorCache::Create(device, {.capacity = 2});
+  std::atomic<int> ended = 0;
+  std::vector<std::thread> callers;
+  constexpr int kCallers = 4;
+  constexpr int kRounds = 500;
+  for (int i = 0; i < kCallers; ++i) {
+    callers.emplace_back([&, i] {
+      for (int round = 0; round < kRounds; ++round) {
+        std::stop_source leaves;
+        std::thread other([&] { leaves.request_stop(); });
+        cache->Get(ProgramOf(SumOf(static_cast<uint32_t>(round % 3 + 1))),
+                   {.cancelled = i % 2 == 0 ? leaves.get_token() : std::stop_token()},
+                   [&](const auto& got) {
+                     EXPECT_TRUE(got.ok() || absl::IsCancelled(got.status()));
+                     ++ended;
+                   });
+        other.join();
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(ended, kCallers * kRounds);
 }
 
 TEST(OperatorCache, EvictsTheLeastRecentlyUsed) {

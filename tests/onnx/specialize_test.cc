@@ -1,9 +1,13 @@
 #include "kernels/onnx/specialize.h"
 
+#include <chrono>
+#include <cstddef>
 #include <fstream>
 #include <iterator>
 #include <set>
+#include <stop_token>
 #include <string>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -278,6 +282,33 @@ TEST(Specialize, LimitsNodes) {
   ASSERT_TRUE(read.ok());
   EXPECT_EQ(Specialize(*read, {}, {.nodes = 2}).status().message(),
             "Node 'y' (Div): with it the model has more than 2 nodes.");
+}
+
+// A product of constants that takes the reference operators minutes.
+TEST(Specialize, EndsWhenItIsAbandoned) {
+  const std::string weights =
+      absl::StrCat(" initializer { name: 'w' data_type: 1 dims: 2048 dims: 2048 raw_data: '",
+                   std::string(size_t{2048} * 2048 * 4, 'x'), "' }");
+  const absl::StatusOr<Graph> read = ReadModel(
+      ModelBytes(InputText("x", {1}) + weights + NodeText("MatMul", "w,w", "p") +
+                 NodeText("ReduceSum", "p", "s") + NodeText("Add", "x,s", "y") + OutputText("y")));
+  ASSERT_TRUE(read.ok()) << read.status();
+  std::stop_source abandoned;
+  std::thread leaves([&abandoned] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    abandoned.request_stop();
+  });
+  const auto begun = std::chrono::steady_clock::now();
+  EXPECT_EQ(Specialize(*read, {}, {.abandoned = abandoned.get_token()}).status().code(),
+            absl::StatusCode::kCancelled);
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(20));
+  leaves.join();
+  EXPECT_EQ(
+      ReadModel(ModelBytes(InputText("x", {1}) + NodeText("Relu", "x", "y") + OutputText("y")), {},
+                abandoned.get_token())
+          .status()
+          .code(),
+      absl::StatusCode::kCancelled);
 }
 
 TEST(Specialize, RefusesTypesThatNothingComputes) {

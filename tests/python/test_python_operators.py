@@ -210,6 +210,7 @@ class Contract(ServedCase):
         self.assertEqual(info.device.kind, "reference")
         self.assertEqual(info.limits.max_message_bytes, 64 << 20)
         self.assertEqual(info.limits.stall_timeout.total_seconds(), 120)
+        self.assertEqual(info.limits.max_model_compile_time.total_seconds(), 300)
         self.assertIn("float16", info.operators[0].data_types)
         self.assertEqual(info.feature_level, "6.4")
         x = np.ones((3, 4), np.float32)

@@ -27,9 +27,10 @@ class CountingCpu : public Device {
 
   const DeviceInfo& info() const override { return cpu_->info(); }
   DeviceCounters counters() const override { return cpu_->counters(); }
-  absl::StatusOr<std::shared_ptr<const CompiledProgram>> Compile(const Program& program) override {
+  absl::StatusOr<std::shared_ptr<const CompiledProgram>> Compile(
+      const Program& program, const std::stop_token& abandoned) override {
     ++compiled_;
-    return cpu_->Compile(program);
+    return cpu_->Compile(program, abandoned);
   }
   absl::StatusOr<std::shared_ptr<Buffer>> Allocate(uint64_t size_bytes,
                                                    Residency residency) override {

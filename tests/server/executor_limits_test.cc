@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <stop_token>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -27,6 +28,9 @@ using ::testing::HasSubstr;
 class ExecutorLimits : public ExecutorTest {
  protected:
   static OperatorDesc Large() { return SumOf(5u << 20); }
+  static Compilations::Wanted Wanted(std::stop_token cancelled = {}) {
+    return {.program = ProgramOf(SumOf(5)), .limited = {}, .cancelled = std::move(cancelled)};
+  }
 };
 
 TEST_F(ExecutorLimits, SmallOnesPassWhileALargeOneRuns) {
@@ -183,10 +187,9 @@ TEST_F(ExecutorLimits, BeginsAndCompilesNothingWhileMemoryIsShort) {
   EXPECT_EQ(std::string(status.message()),
             "The server has taken nearly all of the 12345 bytes (memory_limit) that it may.");
   EXPECT_TRUE(IsRetryable(status));
-  const auto not_cancelled = [] { return absl::OkStatus(); };
-  EXPECT_EQ(executor_->Compile(ProgramOf(SumOf(5)), absl::InfiniteFuture(), not_cancelled,
-                               [](const absl::StatusOr<CachedOperator>&) { ADD_FAILURE(); }),
-            status);
+  EXPECT_EQ(
+      executor_->Compile(Wanted(), [](const absl::StatusOr<CachedOperator>&) { ADD_FAILURE(); }),
+      status);
   EXPECT_TRUE(executor_->SetShortOfMemory(false));
   ExpectNextOneWorks();
 }
@@ -320,13 +323,11 @@ TEST_F(ExecutorLimits, IsDestroyedAfterTheRunsThatNobodyWaitsFor) {
 
 TEST_F(ExecutorLimits, CompilesForThoseWhoOnlyAskForThat) {
   std::atomic<int> done = 0;
-  const auto cancelled = [] { return absl::OkStatus(); };
   const absl::Status posted =
-      executor_->Compile(ProgramOf(SumOf(5)), absl::InfiniteFuture(), cancelled,
-                         [&done](const absl::StatusOr<CachedOperator>& found) {
-                           EXPECT_TRUE(found.ok());
-                           ++done;
-                         });
+      executor_->Compile(Wanted(), [&done](const absl::StatusOr<CachedOperator>& found) {
+        EXPECT_TRUE(found.ok());
+        ++done;
+      });
   EXPECT_TRUE(posted.ok()) << posted;
   WaitUntil([&done] { return done == 1; });
   EXPECT_EQ(device_.compiled(), 1);
@@ -336,23 +337,50 @@ TEST_F(ExecutorLimits, CompilesForThoseWhoOnlyAskForThat) {
 
 TEST_F(ExecutorLimits, CompilesNothingForACallerWhoIsGone) {
   std::atomic<int> done = 0;
-  const auto cancelled = [] { return absl::CancelledError("The caller is gone."); };
-  const absl::Status posted =
-      executor_->Compile(ProgramOf(SumOf(5)), absl::InfiniteFuture(), cancelled,
-                         [&done](const absl::StatusOr<CachedOperator>& found) {
-                           EXPECT_TRUE(absl::IsCancelled(found.status()));
-                           ++done;
-                         });
+  std::stop_source gone;
+  gone.request_stop();
+  const absl::Status posted = executor_->Compile(
+      Wanted(gone.get_token()), [&done](const absl::StatusOr<CachedOperator>& found) {
+        EXPECT_TRUE(absl::IsCancelled(found.status()));
+        ++done;
+      });
   EXPECT_TRUE(posted.ok()) << posted;
   WaitUntil([&done] { return done == 1; });
   EXPECT_EQ(device_.compiled(), 0);
 }
 
+TEST_F(ExecutorLimits, StopsACompilationWhenAllItsCallersAreGone) {
+  device_.HoldCompiler();
+  std::atomic<int> done = 0;
+  std::stop_source gone;
+  ASSERT_TRUE(executor_
+                  ->Compile(Wanted(gone.get_token()),
+                            [&done](const absl::StatusOr<CachedOperator>& found) {
+                              EXPECT_TRUE(absl::IsCancelled(found.status()));
+                              ++done;
+                            })
+                  .ok());
+  device_.WaitUntilCompiling(1);
+  Caller caller;
+  const auto execution = Begin(caller, SumOf(5));
+  const auto joins = [this] { return cache_->statistics().waits == 1; };
+  WaitUntil(joins);
+  gone.request_stop();  // the execution still waits
+  EXPECT_EQ(done, 1);
+  absl::SleepFor(absl::Milliseconds(20));
+  device_.WaitUntilCompiling(1);
+  executor_->Cancel(execution, absl::CancelledError("The end."));
+  device_.WaitUntilAbandoned(1);
+  EXPECT_EQ(caller.ready, 1);
+  EXPECT_EQ(device_.compiled(), 0);
+  device_.ReleaseCompiler();
+  ExpectNextOneWorks();
+}
+
 TEST_F(ExecutorLimits, CompilesNothingNewWhileDraining) {
   executor_->Drain();
   const auto never = [](const absl::StatusOr<CachedOperator>&) { FAIL() << "It was refused."; };
-  EXPECT_TRUE(absl::IsUnavailable(executor_->Compile(
-      ProgramOf(SumOf(5)), absl::InfiniteFuture(), [] { return absl::OkStatus(); }, never)));
+  EXPECT_TRUE(absl::IsUnavailable(executor_->Compile(Wanted(), never)));
 }
 
 // Four bytes, and 16 MiB of reading.

@@ -75,6 +75,9 @@ TEST(Flags, RefusesValuesOutOfRange) {
   EXPECT_THAT(Parse("", "--caller_limits=rate=0").text, HasSubstr("rate must be a number"));
   ExpectRefusal(Parse("", "--stall_timeout=0"), "--stall_timeout is 0; it must be at least 100ms.");
   EXPECT_EQ(Parse("", "--stall_timeout=inf").code, 0);
+  ExpectRefusal(Parse("", "--max_model_compile_time=50ms"),
+                "--max_model_compile_time is 50ms; it must be at least 100ms.");
+  EXPECT_EQ(Parse("", "--max_model_compile_time=inf").code, 0);
   EXPECT_EQ(Parse("", "--memory_limit=1000000").code, 2);
   EXPECT_EQ(Parse("", "--memory_limit=1000000000 --max_bytes_in_flight=900000000").code, 2);
   ExpectRefusal(Parse("", "--drain_timeout=-1s"), "--drain_timeout is -1s; it must be at least 0.");

@@ -37,12 +37,22 @@ class GatedDevice final : public Device {
   const DeviceInfo& info() const override { return info_; }
   DeviceCounters counters() const override { return {}; }
 
-  absl::StatusOr<std::shared_ptr<const CompiledProgram>> Compile(const Program& program) override {
+  absl::StatusOr<std::shared_ptr<const CompiledProgram>> Compile(
+      const Program& program, const std::stop_token& abandoned) override {
+    const std::stop_callback stop(abandoned, [this] {
+      const std::lock_guard lock(mutex_);
+      changed_.notify_all();
+    });
     std::unique_lock lock(mutex_);
     ++compiling_;
     changed_.notify_all();
-    changed_.wait(lock, [this] { return !compiler_held_; });
+    changed_.wait(lock, [&] { return !compiler_held_ || abandoned.stop_requested(); });
     --compiling_;
+    if (abandoned.stop_requested()) {
+      ++abandoned_;
+      changed_.notify_all();
+      return absl::CancelledError("The compilation was abandoned.");
+    }
     ++compiled_;
     changed_.notify_all();
     if (!compile_status_.ok()) return compile_status_;
@@ -91,6 +101,11 @@ class GatedDevice final : public Device {
   void WaitUntilCompiling(int count) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this, count] { return compiling_ == count; });
+  }
+  // Compilations that were stopped.
+  void WaitUntilAbandoned(int count) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this, count] { return abandoned_ == count; });
   }
   int compiled() const {
     const std::lock_guard lock(mutex_);
@@ -151,6 +166,7 @@ class GatedDevice final : public Device {
   std::optional<Residency> refused_residency_;
   int compiling_ = 0;
   int compiled_ = 0;
+  int abandoned_ = 0;
   std::deque<PendingRun> runs_;
 };
 

@@ -1,5 +1,6 @@
 #include "server/host/worker_pool.h"
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <latch>
@@ -52,6 +53,45 @@ TEST(WorkerPool, WorkThatKeepsComingDoesNotKeepLowPriorityWaiting) {
   }
   EXPECT_TRUE(is_done);
   EXPECT_LE(ahead, WorkerPool::kMostAhead + 1);
+}
+
+TEST(WorkerPool, LongWorkLeavesAThreadForOtherWork) {
+  std::latch may_end(1);
+  std::latch others(3);
+  std::atomic<int> long_now = 0;
+  std::atomic<int> most_long = 0;
+  {
+    WorkerPool pool(3);
+    const auto work = [&] {
+      int most = most_long;
+      const int now = ++long_now;
+      while (now > most && !most_long.compare_exchange_weak(most, now)) {
+      }
+      may_end.wait();
+      --long_now;
+    };
+    for (int i = 0; i < 4; ++i) pool.PostLong(work);
+    for (int i = 0; i < 4; ++i) pool.PostLowPriority(work);
+    for (int i = 0; i < 3; ++i) pool.Post([&others] { others.count_down(); });
+    others.wait();  // while both other threads are held
+    may_end.count_down();
+  }
+  EXPECT_EQ(long_now, 0);
+  EXPECT_EQ(most_long, 2);
+}
+
+TEST(WorkerPool, LongWorkKeepsItsTurn) {
+  std::vector<int> order;
+  std::latch posted(1);
+  {
+    WorkerPool pool(1);
+    pool.Post([&posted] { posted.wait(); });
+    pool.Post([&order] { order.push_back(1); });
+    pool.PostLong([&order] { order.push_back(2); });
+    pool.Post([&order] { order.push_back(3); });
+    posted.count_down();
+  }
+  EXPECT_EQ(order, (std::vector<int>{1, 2, 3}));
 }
 
 }  // namespace

@@ -295,8 +295,10 @@ class CpuDevice : public Device {
 
   const DeviceInfo& info() const override { return info_; }
 
-  absl::StatusOr<std::shared_ptr<const CompiledProgram>> Compile(const Program& program) override {
-    CpuPlan plan = MakeCpuPlan(program);
+  absl::StatusOr<std::shared_ptr<const CompiledProgram>> Compile(
+      const Program& program, const std::stop_token& abandoned) override {
+    CpuPlan plan = MakeCpuPlan(program, abandoned);
+    RETURN_IF_ERROR(CheckAbandoned(abandoned));
     const uint64_t scratch_bytes = ScratchBytes(plan, threads_);
     if (scratch_bytes > options_.max_scratch_bytes) {
       return absl::ResourceExhaustedError(absl::StrCat(

@@ -53,8 +53,9 @@ RunBuffers Locate(const CpuPlan& plan, const CpuNode& node, std::byte* arena, co
 // cast and scaled.
 class ConstantKeeper {
  public:
-  ConstantKeeper(Program& program, std::vector<std::unique_ptr<CpuProgram>>& works)
-      : program_(program), works_(works), readers_(program.values.size()) {
+  ConstantKeeper(Program& program, std::vector<std::unique_ptr<CpuProgram>>& works,
+                 const std::stop_token& abandoned)
+      : program_(program), works_(works), abandoned_(abandoned), readers_(program.values.size()) {
     for (size_t n = 0; n < program.nodes.size(); ++n) {
       for (size_t i = 0; i < program.nodes[n].inputs.size(); ++i) {
         readers_[program.nodes[n].inputs[i].value].push_back({n, i});
@@ -67,10 +68,11 @@ class ConstantKeeper {
       const ProgramValue& value = program_.values[v];
       if (value.kind != ValueKind::kConstant) continue;
       for (const Reader& reader : readers_[v]) {
+        if (abandoned_.stop_requested()) return;
         if (CanKeep(reader)) Keep(reader, value.constant->data());
       }
     }
-    for (size_t n = 0; n < program_.nodes.size(); ++n) {
+    for (size_t n = 0; n < program_.nodes.size() && !abandoned_.stop_requested(); ++n) {
       if (IsComputedHere(program_.nodes[n])) Compute(n);
     }
   }
@@ -115,7 +117,10 @@ class ConstantKeeper {
           node.inputs[i].first_element * ElementBytes(node.desc.inputs[i].data_type);
     }
     for (size_t phase = 0; phase < work.phases().size(); ++phase) {
-      for (uint64_t task = 0; task < work.phases()[phase]; ++task) work.Run(phase, task, buffers);
+      for (uint64_t task = 0; task < work.phases()[phase]; ++task) {
+        if (abandoned_.stop_requested()) return;
+        work.Run(phase, task, buffers);
+      }
     }
     for (const Reader& reader : readers_[node.outputs[0]]) Keep(reader, output);
     works_[n] = nullptr;
@@ -124,6 +129,7 @@ class ConstantKeeper {
 
   Program& program_;
   std::vector<std::unique_ptr<CpuProgram>>& works_;
+  const std::stop_token& abandoned_;
   std::vector<std::vector<Reader>> readers_;  // of each value
 };
 
@@ -250,8 +256,8 @@ class JoinPlacer {
 
 // Simplifies a program, of whose nodes these are the works and what they compute.
 void Simplify(Program& program, std::vector<std::unique_ptr<CpuProgram>>& works,
-              std::vector<std::vector<uint32_t>>& operators) {
-  ConstantKeeper(program, works).Run();
+              std::vector<std::vector<uint32_t>>& operators, const std::stop_token& abandoned) {
+  ConstantKeeper(program, works, abandoned).Run();
   ChainFolder folder(program, works);
   for (size_t n = 0; n < works.size(); ++n) {
     if (const std::optional<size_t> first = folder.Fold(n)) {
@@ -277,7 +283,7 @@ bool IsKept(const OperatorDesc& desc) { return HasCpuKernels(desc) || CanSlice(d
 
 }  // namespace
 
-CpuPlan MakeCpuPlan(const Program& program) {
+CpuPlan MakeCpuPlan(const Program& program, const std::stop_token& abandoned) {
   Program validated = Lower(program, &IsKept);
   CpuPlan plan = {.input_bytes = RequiredBytes(validated, ValueKind::kInput),
                   .output_bytes = RequiredBytes(validated, ValueKind::kOutput)};
@@ -287,11 +293,13 @@ CpuPlan MakeCpuPlan(const Program& program) {
   std::vector<std::unique_ptr<CpuProgram>> works;
   std::vector<std::vector<uint32_t>> operators;
   for (const ProgramNode& node : validated.nodes) {
+    if (abandoned.stop_requested()) return plan;
     operators.push_back({static_cast<uint32_t>(works.size())});
     works.push_back(HasCpuKernels(node.desc) ? MakeCpuProgram(node.desc)
                                              : MakeSlicedProgram(node.desc));
   }
-  Simplify(validated, works, operators);
+  Simplify(validated, works, operators, abandoned);
+  if (abandoned.stop_requested()) return plan;
   std::vector<uint64_t> scratch_bytes;
   JoinPlacer joins(validated);
   for (size_t n = 0; n < works.size(); ++n) {

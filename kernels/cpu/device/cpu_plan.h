@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <stop_token>
 #include <vector>
 
 #include "kernels/cpu/cpu_program.h"
@@ -40,7 +41,8 @@ struct CpuPlan {
   uint64_t live_bytes = 0;  // as in ProgramPlaces
 };
 
-CpuPlan MakeCpuPlan(const Program& program);  // a validated one
+// Of a validated program. After a stop of `abandoned` it is incomplete.
+CpuPlan MakeCpuPlan(const Program& program, const std::stop_token& abandoned = {});
 
 // Of the program that it was made of.
 ProgramReport ReportOf(const Program& program, const CpuPlan& plan);

@@ -114,7 +114,8 @@ class ReferenceDevice : public Device {
 
   const DeviceInfo& info() const override { return info_; }
 
-  absl::StatusOr<std::shared_ptr<const CompiledProgram>> Compile(const Program& program) override {
+  absl::StatusOr<std::shared_ptr<const CompiledProgram>> Compile(
+      const Program& program, const std::stop_token& /*abandoned*/) override {
     const uint64_t bytes = SumOf(program, ValueKind::kIntermediate);
     if (bytes > info_.max_scratch_bytes) {
       return absl::ResourceExhaustedError(absl::StrCat(

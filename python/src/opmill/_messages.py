@@ -104,6 +104,8 @@ class ServerLimits:
     max_resident_tensor_bytes: int
     # of a token or certificate; 0: no limit
     max_resident_tensor_bytes_per_owner: int
+    # From the file to the compiled program, for one set of input sizes; absent: no limit.
+    max_model_compile_time: timedelta
     # of each caller; absent: only its fair share
     caller_limits: CallerLimits
 

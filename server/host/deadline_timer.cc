@@ -1,4 +1,4 @@
-#include "server/execution/deadline_timer.h"
+#include "server/host/deadline_timer.h"
 
 namespace opmill {
 

@@ -1,6 +1,6 @@
 // Runs callbacks at given times.
-#ifndef OPMILL_SERVER_EXECUTION_DEADLINE_TIMER_H_
-#define OPMILL_SERVER_EXECUTION_DEADLINE_TIMER_H_
+#ifndef OPMILL_SERVER_HOST_DEADLINE_TIMER_H_
+#define OPMILL_SERVER_HOST_DEADLINE_TIMER_H_
 
 #include <cstdint>
 #include <functional>
@@ -45,4 +45,4 @@ class DeadlineTimer {
 
 }  // namespace opmill
 
-#endif  // OPMILL_SERVER_EXECUTION_DEADLINE_TIMER_H_
+#endif  // OPMILL_SERVER_HOST_DEADLINE_TIMER_H_

@@ -33,7 +33,7 @@ using Operands = std::vector<InputArray>;
 // from standard input). Reads only the headers of files, but all of standard input. The elements
 // are converted to `cast` if that is specified.
 std::vector<InputArray> OpenInputs(const std::string& word, v1::DataType cast);
-// An error if there is another number of arrays than one: "x.npz holds 2 arrays; select one...".
+// An error unless there is exactly one array: "x.npz holds 2 arrays; select one...".
 // `argument` is the word as the user knows it, perhaps with its flag.
 absl::Status CheckIsOne(absl::string_view argument, const std::vector<InputArray>& arrays);
 // The only array of such an argument. An error if it holds several, or cannot be taken.

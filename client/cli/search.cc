@@ -29,11 +29,11 @@ const AttributeSchema& MetricAttribute() {
 
 Flag MetricFlag() {
   const AttributeSchema& metric = MetricAttribute();
-  const std::string absent = absl::AsciiStrToLower(metric.default_text);
+  const std::string default_name = absl::AsciiStrToLower(metric.default_text);
   return {.name = FlagOf(metric),
           .value = "NAME",
           .help = absl::StrCat("which vectors are near: ", ChoiceList(metric),
-                               " (default: ", absent, ")"),
+                               "; l2 is the squared distance (default: ", default_name, ")"),
           .choices = ChoiceNames(metric)};
 }
 

@@ -32,7 +32,7 @@ struct ProgramReport {
 struct RunProfile {
   ProgramReport report;               // of the device that computed it
   std::vector<absl::Duration> times;  // of the steps; empty if the device has no clock for them
-  uint32_t threads = 0;               // that share each step; 0 if the device has none
+  uint32_t threads = 0;               // that share each step; 0 on a device without threads
 };
 
 }  // namespace opmill

@@ -191,8 +191,9 @@ std::vector<ConformanceCase> CasesOf(size_t number) {
   std::erase_if(
       cases, [](const ConformanceCase& c) { return !absl::StrContains(ToLine(c), flags().only); });
   Slice part = {.share = flags().share};
-  if (extent().slice && flags().device == "Cpu" && !group.is_whole) {
-    part = {.share = 4 * flags().share, .first = extent().slice->first % 4};
+  const bool is_chosen_by_flags = flags().share != 1 || !flags().only.empty();
+  if (extent().slice && !is_chosen_by_flags && !group.is_whole) {
+    part = {.share = 4, .first = extent().slice->first % 4};
   }
   uint64_t turn = 0;
   std::erase_if(cases, [&](const ConformanceCase&) { return !part.Has(turn++); });

@@ -100,16 +100,11 @@ class ExplainModel(unittest.TestCase):
 
     def test_times_of_steps_by_the_clock_of_the_device(self):
         self.start(device="software")
-        rows = 100_000
         for _ in range(2):  # the first run is cut into short parts
-            answer = self.explain(made(rows), run=True)
+            answer = self.explain(made(100_000), run=True)
             times = [seconds_of(step.duration) for step in answer.steps]
             self.assertTrue(all(time > 0 for time in times), times)
-            # The device has little else to do.
             self.assertLessEqual(sum(times), seconds_of(answer.statistics.compute))
-            self.assertGreater(sum(times), 0.25 * seconds_of(answer.statistics.compute))
-        small = self.explain(made(), run=True)
-        self.assertLess(sum(seconds_of(step.duration) for step in small.steps), sum(times))
 
     def test_the_command_on_a_device_with_a_clock(self):
         self.start(device="software")

@@ -52,14 +52,6 @@ class D3D12AbandonTest : public D3D12DeviceTest {
     return Start(compiled, std::stop_source());
   }
 
-  void WaitForSubmissions(uint64_t count) {
-    const absl::Time patience = absl::Now() + absl::Seconds(60);
-    while (device_->counters().submissions < count) {
-      ASSERT_LT(absl::Now(), patience);
-      absl::SleepFor(absl::Milliseconds(1));
-    }
-  }
-
   void ExpectThatOthersWork() {
     const OperatorPlan plan = ShiftPlan(1000, 3);
     const std::vector<uint8_t> input = Noise(plan.input_bytes[0], 2);

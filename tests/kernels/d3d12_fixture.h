@@ -13,6 +13,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "kernels/d3d12/d3d12_device.h"
 #include "kernels/plan/plan.h"
@@ -107,8 +109,24 @@ class D3D12DeviceTest : public ::testing::Test {
     ASSERT_TRUE(output.ok()) << output.status();
     EXPECT_TRUE(*output == expected);
   }
+  void WaitForSubmissions(uint64_t count) {
+    Await([this, count] { return device_->counters().submissions >= count; });
+  }
+  void AwaitResets(uint64_t count) {
+    Await([this, count] { return device_->counters().resets >= count; });
+  }
 
   std::unique_ptr<Device> device_;
+
+ private:
+  template <typename Condition>
+  static void Await(const Condition& condition) {
+    const absl::Time patience = absl::Now() + absl::Seconds(60);
+    while (!condition()) {
+      ASSERT_LT(absl::Now(), patience);
+      absl::SleepFor(absl::Milliseconds(1));
+    }
+  }
 };
 
 }  // namespace opmill

@@ -12,12 +12,7 @@
 namespace opmill {
 namespace {
 
-class D3D12LossTest : public D3D12DeviceTest {
- protected:
-  void AwaitResets(uint64_t count) {
-    while (device_->counters().resets < count) std::this_thread::yield();
-  }
-};
+class D3D12LossTest : public D3D12DeviceTest {};
 
 // The device is rebuilt only when the callback for the loss has returned.
 TEST_F(D3D12LossTest, AnswersUnavailableUntilItIsRebuilt) {

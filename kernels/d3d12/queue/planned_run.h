@@ -37,7 +37,7 @@ struct RunPart {
   bool is_first() const { return begin == PlanCursor(); }
   bool is_last() const { return end.pass == run->plan->passes.size(); }
   bool is_whole() const { return is_first() && is_last(); }
-  // The passes that it has something of.
+  // The passes that it has, wholly or in part.
   size_t pass_count() const {
     const bool ends_between = end == PlanCursor{end.pass, 0, 0};
     return (ends_between ? end.pass : end.pass + 1) - begin.pass;

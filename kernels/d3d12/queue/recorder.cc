@@ -81,7 +81,7 @@ void ForEachFill(absl::Span<const RunPart> parts, size_t level, const Function& 
 
 }  // namespace
 
-std::vector<uint32_t> StepsOf(const RunPart& part) {
+std::vector<uint32_t> StepNumbersOf(const RunPart& part) {
   std::vector<uint32_t> steps;
   if (part.run->plan->operators.empty()) return steps;
   for (size_t level = 0; level < part.pass_count(); ++level) {

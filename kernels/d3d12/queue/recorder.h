@@ -37,14 +37,14 @@ struct RecordingMemory {
   const DeviceConstants& zeros;
   const Timestamps* timestamps = nullptr;  // null: none
   uint32_t first_timestamp = 0;            // before the kernels; the next one is after them
-  // For a list of one part: before its first step, and after each of StepsOf. Null: none.
+  // For a list of one part: before its first step, and after each of StepNumbersOf. Null: none.
   const Timestamps* step_timestamps = nullptr;
 };
 
-// The steps that a part has something of, in their order: values of the plan's `operators`. Empty
-// if the plan has none. A step is the passes of one operator that follow each other, each with the
-// fills and barriers before it.
-std::vector<uint32_t> StepsOf(const RunPart& part);
+// The steps that a part has, wholly or in part, in their order: values of the plan's `operators`.
+// Empty if the plan has none. A step is the passes of one operator that follow each other, each
+// with the fills and barriers before it.
+std::vector<uint32_t> StepNumbersOf(const RunPart& part);
 
 class Recorder {
  public:

@@ -173,7 +173,7 @@ absl::Status Submission::GiveCopies(Placement placement, const std::vector<uint6
 absl::Status Submission::MeasureSteps(InFlight& in_flight) {
   const RunPart& part = in_flight.batch.parts[0];
   if (RunOf(part).profile == nullptr) return absl::OkStatus();
-  in_flight.steps = StepsOf(part);
+  in_flight.steps = StepNumbersOf(part);
   if (in_flight.steps.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(in_flight.step_timestamps,
                    Timestamps::Create(device_.Get(), queue_.Get(), *health_,
@@ -286,7 +286,7 @@ void Submission::Measure(const InFlight& in_flight, Clock::time_point now) {
   }
   // What is expected now: another part of the run may have been measured since it was submitted.
   const RunPart& part = batch.parts.back();  // whole, or the only one
-  // Timestamps take time too, so they teach only what is not known better.
+  // A measured run is slower, so it teaches only if one of the kernels has not been measured yet.
   if (in_flight.step_timestamps != nullptr &&
       compiled.pace().IsMeasured(compiled.plan(), part.begin, part.end)) {
     return;

@@ -17,7 +17,7 @@ namespace opmill {
 // when it is destroyed.
 class Timestamps {
  public:
-  // Null if the queue has no clock: a device without is as good.
+  // Null if the queue has no clock, or no memory for the timestamps: a run does not need them.
   static absl::StatusOr<std::unique_ptr<Timestamps>> Create(ID3D12Device* device,
                                                             ID3D12CommandQueue* queue,
                                                             Health& health, uint32_t count);

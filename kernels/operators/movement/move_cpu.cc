@@ -61,7 +61,7 @@ class MoveProgram : public CpuProgram {
   MoveProgram(std::vector<Move> moves, const OperatorDesc& desc)
       : moves_(std::move(moves)), bytes_(ElementBytes(desc.outputs[0]->data_type)) {
     uint64_t elements = 0;
-    bool overwrites = false;  // later pieces what earlier ones have written
+    bool overwrites = false;  // whether a later piece may overwrite what an earlier one wrote
     for (Move& move : moves_) {
       Simplify(move);
       index_types_.push_back(desc.inputs[move.index_input].data_type);

@@ -413,7 +413,7 @@ class Explanation:
     compile_duration: timedelta
     was_cached: bool
     # Of the execution. Threads among which the device has divided each step; 0 on a Direct3D 12
-    # device, whose own clock measures the steps.
+    # device. Steps have durations if the device can measure them.
     threads: int
     statistics: ExecutionStatistics
     model_version: str

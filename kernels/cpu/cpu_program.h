@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "kernels/cpu/kept_constants.h"
 #include "kernels/descriptor/operator_limits.h"
 
 namespace opmill {
@@ -55,8 +56,9 @@ class CpuProgram {
   // Whether the program can keep an input that is the same in all runs, in a form of its own.
   virtual bool CanKeep(size_t /*input*/) const { return false; }
   // Keeps it. Runs do not read the input any more.
-  virtual void Keep(size_t /*input*/, const std::byte* /*bytes*/) {}
-  uint64_t kept_bytes() const { return kept_bytes_; }
+  virtual void Keep(size_t /*input*/, const ConstantInput& /*constant*/) {}
+  // What it keeps, which other programs may keep too.
+  const std::vector<std::shared_ptr<const KeptFloats>>& kept() const { return kept_; }
 
   const std::vector<uint64_t>& phases() const { return phases_; }  // number of tasks in each phase
   uint64_t scratch_bytes() const { return scratch_bytes_; }
@@ -77,7 +79,7 @@ class CpuProgram {
   bool fills_outputs_ = true;
   uint64_t step_bytes_ = 0;
   uint64_t state_bytes_ = 0;
-  uint64_t kept_bytes_ = 0;
+  std::vector<std::shared_ptr<const KeptFloats>> kept_;
   uint64_t rounding_ = 0;  // 0: however the operator is computed
 };
 

@@ -36,10 +36,17 @@ struct DeviceInfo {
   uint64_t min_incremental_bytes = UINT64_MAX;
 };
 
+// Memory that several programs of a device may have, by its address.
+struct SharedBytes {
+  const void* memory = nullptr;
+  uint64_t bytes = 0;
+};
+
 // What a compiled program costs.
 struct ProgramCost {
-  uint64_t kept_bytes = 0;     // approximate host memory while it is kept
-  uint64_t scratch_bytes = 0;  // device memory of a run in addition to its tensors
+  uint64_t kept_bytes = 0;               // approximate host memory while it is kept
+  std::vector<SharedBytes> shared = {};  // of these, what others may have too; each once
+  uint64_t scratch_bytes = 0;            // device memory of a run in addition to its tensors
   // Bytes that a run reads and writes, weighted by the amount of computation; 0 if unknown.
   uint64_t run_bytes = 0;
   uint64_t incremental_bytes = 0;  // memory of an incremental run; 0: it needs the whole input

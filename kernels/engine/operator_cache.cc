@@ -226,6 +226,7 @@ void OperatorCache::Invalidate() {
   absl::MutexLock lock(&mutex_);
   entries_.clear();
   kernel_uses_.clear();
+  memory_uses_.clear();
   statistics_.entries = 0;
   statistics_.bytes = 0;
   statistics_.kernels = 0;
@@ -273,22 +274,18 @@ void OperatorCache::Keep(const std::shared_ptr<Compilation>& compilation) {
     return;
   }
   const ProgramCost& cost = (*compilation->result)->cost();
-  const uint64_t bytes = cost.kept_bytes;
-  if (options_.capacity == 0 || bytes > options_.max_bytes ||
+  if (options_.capacity == 0 || cost.kept_bytes > options_.max_bytes ||
       cost.kernels.size() > options_.max_kernels) {
     entries_.erase(found);
     return;
   }
-  HoldKernels(cost);
-  while (statistics_.entries == options_.capacity ||
-         statistics_.bytes > options_.max_bytes - bytes ||
+  Hold(cost);
+  while (statistics_.entries == options_.capacity || statistics_.bytes > options_.max_bytes ||
          statistics_.kernels > options_.max_kernels) {
     EvictOldest();
   }
   found->second.compiled = true;
-  found->second.bytes = bytes;
   ++statistics_.entries;
-  statistics_.bytes += bytes;
 }
 
 // O(n) scan; eviction happens next to a compilation of milliseconds. In return, a hit only updates
@@ -301,24 +298,36 @@ void OperatorCache::EvictOldest() {
       oldest = entry;
     }
   }
-  statistics_.bytes -= oldest->second.bytes;
-  DropKernels((*oldest->second.compilation->result)->cost());
+  Drop((*oldest->second.compilation->result)->cost());
   entries_.erase(oldest);
   --statistics_.entries;
   ++statistics_.evictions;
 }
 
-void OperatorCache::HoldKernels(const ProgramCost& cost) {
+void OperatorCache::Hold(const ProgramCost& cost) {
   for (const uint64_t kernel : cost.kernels) ++kernel_uses_[kernel];
   statistics_.kernels = kernel_uses_.size();
+  statistics_.bytes += cost.kept_bytes;
+  for (const SharedBytes& shared : cost.shared) {
+    if (++memory_uses_[shared.memory] > 1) statistics_.bytes -= shared.bytes;
+  }
 }
 
-void OperatorCache::DropKernels(const ProgramCost& cost) {
+void OperatorCache::Drop(const ProgramCost& cost) {
   for (const uint64_t kernel : cost.kernels) {
     const auto uses = kernel_uses_.find(kernel);
     if (--uses->second == 0) kernel_uses_.erase(uses);
   }
   statistics_.kernels = kernel_uses_.size();
+  statistics_.bytes -= cost.kept_bytes;
+  for (const SharedBytes& shared : cost.shared) {
+    const auto uses = memory_uses_.find(shared.memory);
+    if (--uses->second == 0) {
+      memory_uses_.erase(uses);
+    } else {
+      statistics_.bytes += shared.bytes;
+    }
+  }
 }
 
 }  // namespace opmill

@@ -31,8 +31,9 @@ namespace opmill {
 std::string OperatorKey(const OperatorDesc& validated);
 
 struct OperatorCacheOptions {
-  size_t capacity = 64;             // with 0, concurrent callers still share a compilation
-  uint64_t max_bytes = UINT64_MAX;  // sum of kept_bytes over all entries
+  size_t capacity = 64;  // with 0, concurrent callers still share a compilation
+  // Sum of kept_bytes over all entries; what they share counts once.
+  uint64_t max_bytes = UINT64_MAX;
   // The most distinct kernels over all entries. They are live on the device while their operators
   // are kept.
   size_t max_kernels = SIZE_MAX;
@@ -45,7 +46,7 @@ struct OperatorCacheStatistics {
   uint64_t evictions = 0;  // removed to make room
   uint64_t failures = 0;   // compilations that ended in an error
   uint64_t entries = 0;    // current entries
-  uint64_t bytes = 0;      // kept_bytes of these entries
+  uint64_t bytes = 0;      // kept_bytes of these entries; what they share counts once
   uint64_t kernels = 0;    // distinct kernels of these entries
 };
 
@@ -174,7 +175,6 @@ class OperatorCache {
     std::shared_ptr<Compilation> compilation;
     uint64_t last_use = 0;
     bool compiled = false;  // the compilation has succeeded
-    uint64_t bytes = 0;     // its kept_bytes, once compiled
   };
 
   // A program that callers have, and its key. Keeps neither alive.
@@ -200,8 +200,9 @@ class OperatorCache {
   std::optional<CachedOperator> FindKnown(const std::shared_ptr<const Program>& program)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EvictOldest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void HoldKernels(const ProgramCost& cost) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void DropKernels(const ProgramCost& cost) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Counts what an entry has.
+  void Hold(const ProgramCost& cost) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Drop(const ProgramCost& cost) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Device& device_;
   const OperatorCacheOptions options_;
@@ -210,6 +211,7 @@ class OperatorCache {
   absl::flat_hash_map<const Program*, Known> known_ ABSL_GUARDED_BY(mutex_);
   // The number of entries that use each kernel.
   absl::flat_hash_map<uint64_t, size_t> kernel_uses_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<const void*, size_t> memory_uses_ ABSL_GUARDED_BY(mutex_);  // the same
   OperatorCacheStatistics statistics_ ABSL_GUARDED_BY(mutex_);
   uint64_t clock_ ABSL_GUARDED_BY(mutex_) = 0;  // counts uses
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -53,15 +54,21 @@ Program WithConstant(Program program, uint32_t value, std::vector<TensorBytes>& 
   return program;
 }
 
+std::vector<TensorBytes> RunCompiled(Device& device,
+                                     const std::shared_ptr<const CompiledProgram>& compiled,
+                                     const std::vector<TensorBytes>& inputs) {
+  const Bindings bindings = *BindProgram(device, compiled->program(), inputs);
+  EXPECT_TRUE(device.RunAndWait(compiled, bindings).ok());
+  return OutputBytes(compiled->program(), bindings);
+}
+
 std::vector<TensorBytes> RunOn(const Program& program, const std::vector<TensorBytes>& inputs,
                                uint32_t threads) {
   const std::unique_ptr<Device> device =
       CreateCpuDevice({.threads = threads, .max_inline_bytes = 0});
   const auto compiled = device->Compile(FuseChains(program));
   EXPECT_TRUE(compiled.ok()) << compiled.status();
-  const Bindings bindings = *BindProgram(*device, program, inputs);
-  EXPECT_TRUE(device->RunAndWait(*compiled, bindings).ok());
-  return OutputBytes(program, bindings);
+  return RunCompiled(*device, *compiled, inputs);
 }
 
 // As many kernels as wanted, whose results are those of the nodes, for each number of threads, also
@@ -281,12 +288,77 @@ TEST(CpuPlan, WhatIsComputedFromConstantsIsKept) {
   const CpuPlan plan = MakeCpuPlan(FuseChains(kept));
   ASSERT_EQ(plan.nodes.size(), 1u);
   EXPECT_THAT(ReportOf(FuseChains(kept), plan).steps[0].text, HasSubstr("gemm 20x30 30x44"));
-  EXPECT_GE(plan.nodes[0].work->kept_bytes(), 30u * 44 * sizeof(float));
+  EXPECT_GE(plan.nodes[0].work->kept().at(0)->bytes(), 30u * 44 * sizeof(float));
   EXPECT_EQ(RunOn(kept, inputs, 2), expected);
   std::stop_source abandoned;
   abandoned.request_stop();
   EXPECT_EQ(CreateCpuDevice()->Compile(kept, abandoned.get_token()).status().code(),
             absl::StatusCode::kCancelled);
+}
+
+// A product with constant weights, and one with weights that are scaled first; a convolution.
+Program OfBatch(uint32_t batch, std::vector<TensorBytes>& inputs) {
+  ProgramBuilder b;
+  const uint32_t x = b.Input(Floats({batch, 30}));
+  const uint32_t weights = b.Input(Floats({30, 44}));
+  const uint32_t product = Gemm(b, x, weights);
+  const uint32_t others = b.Input(Floats({44, 40}));
+  const uint32_t scale = b.Input(Floats({44, 40}));
+  b.Return(Gemm(b, product, Add(b, Op::kMultiply, {others, scale})));
+  // Rows of the filter that are multiples of 1 KiB apart are packed; others are read in place.
+  const uint32_t image = b.Input(Floats({batch, 256, 12, 12}));
+  const TensorDesc filter = Floats({24, 256, 1, 1});
+  const uint32_t filters = b.Input(filter);
+  b.Return(b.Add(ConvolutionDesc{.input = b.tensor(image), .filter = filter, .bias = {}},
+                 {image, filters})[0]);
+  Program program = *Validate(b.program());
+  // The weights are the same for each batch.
+  inputs = RandomInputs(program, 1);
+  size_t input = 0;
+  for (const uint32_t value : {x, weights, others, scale, image, filters}) {
+    TensorBytes& bytes = inputs[input++];
+    for (size_t i = 0; i + 4 <= bytes.size(); i += 4) {
+      const float number = static_cast<float>((i / 4 * 7 + value) % 13) / 8 - 0.7f;
+      std::memcpy(bytes.data() + i, &number, sizeof number);
+    }
+  }
+  for (const uint32_t value : {filters, scale, others, weights}) {
+    program = WithConstant(program, value, inputs);
+  }
+  return program;
+}
+
+std::vector<const KeptFloats*> KeptBy(const CpuPlan& plan) {
+  std::vector<const KeptFloats*> all;
+  for (const CpuNode& node : plan.nodes) {
+    for (const auto& kept : node.work->kept()) all.push_back(kept.get());
+  }
+  return all;
+}
+
+TEST(CpuPlan, ProgramsForOtherBatchesShareWhatTheyKeep) {
+  KeptConstants kept;
+  const std::unique_ptr<Device> device = CreateCpuDevice({.threads = 2, .max_inline_bytes = 0});
+  std::vector<std::shared_ptr<const CompiledProgram>> compiled;
+  {
+    std::vector<TensorBytes> inputs;
+    const CpuPlan two = MakeCpuPlan(FuseChains(OfBatch(2, inputs)), kept);
+    const std::vector<const KeptFloats*> first = KeptBy(two);
+    EXPECT_EQ(first.size(), 3u);
+    for (const uint32_t batch : {3u, 8u, 64u}) {
+      EXPECT_EQ(KeptBy(MakeCpuPlan(FuseChains(OfBatch(batch, inputs)), kept)), first) << batch;
+      EXPECT_EQ(kept.size(), 3u);
+    }
+  }
+  EXPECT_EQ(kept.size(), 0u);  // released with the last plan
+  // Each device packs for itself; one packs for all batches.
+  for (const uint32_t batch : {2u, 3u, 8u, 64u}) {
+    std::vector<TensorBytes> inputs;
+    const Program program = FuseChains(OfBatch(batch, inputs));
+    compiled.push_back(*device->Compile(program));
+    EXPECT_EQ(RunCompiled(*device, compiled.back(), inputs), RunOn(program, inputs, 1)) << batch;
+    ASSERT_EQ(compiled.back()->cost().shared.size(), compiled[0]->cost().shared.size());
+  }
 }
 
 }  // namespace

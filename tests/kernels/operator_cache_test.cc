@@ -33,6 +33,7 @@ class CountingDevice : public Device {
  public:
   std::function<absl::Status(int number)> on_compile = [](int) { return absl::OkStatus(); };
   std::function<absl::Status(const std::stop_token&)> on_abandonable;
+  std::function<void(ProgramCost&)> on_cost = [](ProgramCost&) {};
   std::atomic<int> compiled{0};
 
   const DeviceInfo& info() const override { return info_; }
@@ -46,7 +47,9 @@ class CountingDevice : public Device {
       const absl::Status abandonable = on_abandonable(abandoned);
       if (!abandonable.ok()) return abandonable;
     }
-    return std::make_shared<const CompiledNothing>(program, CostOf(*plan));
+    ProgramCost cost = CostOf(*plan);
+    on_cost(cost);
+    return std::make_shared<const CompiledNothing>(program, std::move(cost));
   }
   absl::StatusOr<std::shared_ptr<Buffer>> Allocate(uint64_t, Residency) override {
     return absl::UnimplementedError("This device compiles only.");
@@ -323,6 +326,31 @@ TEST(OperatorCache, EvictsUntilTheBytesOfPlansFit) {
   const auto small = OperatorCache::Create(device, {.capacity = 64, .max_bytes = one - 1});
   EXPECT_TRUE(small->Get(SumOf(1)).ok());
   EXPECT_EQ(small->statistics().entries, 0u);
+}
+
+TEST(OperatorCache, CountsWhatProgramsShareOnce) {
+  CountingDevice device;
+  const char weights = 0;
+  const char others = 0;
+  device.on_cost = [&](ProgramCost& cost) {
+    cost.kept_bytes = 100;
+    cost.shared = {{&weights, 60}};
+    if (device.compiled == 3) cost.shared.push_back({&others, 20});
+  };
+  const auto cache = OperatorCache::Create(device, {.capacity = 64, .max_bytes = 200});
+  ASSERT_TRUE(cache->Get(SumOf(1)).ok());
+  EXPECT_EQ(cache->statistics().bytes, 100u);
+  ASSERT_TRUE(cache->Get(SumOf(2)).ok());
+  EXPECT_EQ(cache->statistics().bytes, 140u);
+  ASSERT_TRUE(cache->Get(SumOf(3)).ok());
+  EXPECT_EQ(cache->statistics().bytes, 180u);
+  ASSERT_TRUE(cache->Get(SumOf(4)).ok());  // the first gives way, and leaves the weights
+  EXPECT_EQ(cache->statistics().entries, 3u);
+  EXPECT_EQ(cache->statistics().bytes, 180u);
+  cache->Evict(2);
+  EXPECT_EQ(cache->statistics().bytes, 100u);
+  cache->Evict(1);
+  EXPECT_EQ(cache->statistics().bytes, 0u);
 }
 
 // Uses a different kernel for each type, but one for all lengths that end within a vector.

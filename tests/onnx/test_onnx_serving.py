@@ -3,6 +3,7 @@ results are those of ONNX's reference evaluator and of ONNX Runtime."""
 
 import concurrent.futures
 import pathlib
+import re
 import tempfile
 import time
 import unittest
@@ -79,6 +80,11 @@ def inputs_of(feeds):
         inputs.append(triton.InferInput(name, array.shape, np_to_triton_dtype(array.dtype)))
         inputs[-1].set_data_from_numpy(array)
     return inputs
+
+
+def resident_bytes(server):
+    status = pathlib.Path(f"/proc/{server.pid}/status").read_text()
+    return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) << 10
 
 
 def infer(client, model, feeds, **options):
@@ -191,6 +197,39 @@ class OnnxServing(unittest.TestCase):
                          "than 64 (max_model_constant_bytes).")
         _, client = self.start("--max_model_bytes=100")
         self.assertIn("100 bytes", self.refusal(lambda: client.get_model_metadata("made")))
+
+    def test_weights_are_packed_once_for_all_batches(self):
+        """Those of the file, and those that are scaled when the program is compiled."""
+        size = 2048
+        rng = np.random.default_rng(3)
+        nodes = [helper.make_node("MatMul", ["x", "w"], ["p"]),
+                 helper.make_node("Cast", ["small"], ["numbers"], to=TensorProto.FLOAT),
+                 helper.make_node("Mul", ["numbers", "scale"], ["scaled"]),
+                 helper.make_node("MatMul", ["p", "scaled"], ["y"])]
+        tensors = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", size]) for name in "xy"]
+        graph = helper.make_graph(
+            nodes, "packed", tensors[:1], tensors[1:],
+            [onnx.numpy_helper.from_array(rng.standard_normal((size, size), np.float32), "w"),
+             onnx.numpy_helper.from_array(rng.integers(-9, 9, (size, size), np.int8), "small"),
+             onnx.numpy_helper.from_array(rng.standard_normal((1, size), np.float32), "scale")])
+        file = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+        feeds = {count: rng.standard_normal((count, size), np.float32) for count in (2, 3, 8, 64)}
+
+        def run(counts):
+            server = self.enterContext(ServerProcess(device="cpu"))
+            with opmill.connect(server.address, timeout=SECONDS) as c:
+                model = opmill.Model(c, file.SerializeToString())
+                for count in counts:
+                    yield model(x=feeds[count])["y"], resident_bytes(server)
+
+        together = list(run(feeds))
+        packed = 2 * 4 * size * size
+        more = [memory - together[0][1] for _, memory in together[1:]]
+        print(f"packed weights take {packed >> 20} MiB; further sizes take", [f"{m / 2**20:.1f}" for m in more], "MiB")
+        self.assertLess(more[-1], packed / 2)
+        for count, (y, _) in zip(feeds, together, strict=True):
+            ((alone, _),) = run([count])
+            np.testing.assert_array_equal(y, alone)
 
     def test_versions(self):
         self.write("made", made_model())

@@ -42,13 +42,20 @@ uint64_t IncrementalBytes(const Program& program, const CpuPlan& plan, uint64_t 
   return bytes <= std::max(most, kFewBytes) ? bytes : 0;
 }
 
+uint64_t SumOf(const std::vector<SharedBytes>& shared) {
+  uint64_t bytes = 0;
+  for (const SharedBytes& each : shared) bytes += each.bytes;
+  return bytes;
+}
+
 class CompiledCpuProgram : public CompiledProgram {
  public:
   CompiledCpuProgram(const Program& program, CpuPlan plan, uint64_t scratch_bytes,
                      uint64_t min_incremental_bytes)
       : CompiledProgram(
             program, {.kept_bytes = sizeof(CompiledCpuProgram) + 512 * plan.nodes.size() +
-                                    BytesOfConstants(plan),
+                                    SumOf(ConstantsOf(plan)),
+                      .shared = ConstantsOf(plan),
                       .scratch_bytes = scratch_bytes,
                       .run_bytes = CostBytes(plan),
                       .incremental_bytes = IncrementalBytes(program, plan, min_incremental_bytes),
@@ -297,7 +304,7 @@ class CpuDevice : public Device {
 
   absl::StatusOr<std::shared_ptr<const CompiledProgram>> Compile(
       const Program& program, const std::stop_token& abandoned) override {
-    CpuPlan plan = MakeCpuPlan(program, abandoned);
+    CpuPlan plan = MakeCpuPlan(program, kept_, abandoned);
     RETURN_IF_ERROR(CheckAbandoned(abandoned));
     const uint64_t scratch_bytes = ScratchBytes(plan, threads_);
     if (scratch_bytes > options_.max_scratch_bytes) {
@@ -366,6 +373,7 @@ class CpuDevice : public Device {
   const std::shared_ptr<HostBuffers> arenas_;
   const uint32_t threads_;
   DeviceInfo info_;
+  KeptConstants kept_;
   Counters counters_;
   ThreadPool pool_;  // declared last: its threads use the members above
 };

@@ -1,11 +1,14 @@
 #include "kernels/cpu/device/cpu_plan.h"
 
 #include <algorithm>
+#include <functional>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/hash/hash.h"
+#include "absl/strings/str_cat.h"
 #include "kernels/cpu/device/sliced_program.h"
 #include "kernels/cpu/task_memory.h"
 #include "kernels/descriptor/operator_schema.h"
@@ -54,8 +57,12 @@ RunBuffers Locate(const CpuPlan& plan, const CpuNode& node, std::byte* arena, co
 class ConstantKeeper {
  public:
   ConstantKeeper(Program& program, std::vector<std::unique_ptr<CpuProgram>>& works,
-                 const std::stop_token& abandoned)
-      : program_(program), works_(works), abandoned_(abandoned), readers_(program.values.size()) {
+                 KeptConstants& kept, const std::stop_token& abandoned)
+      : program_(program),
+        works_(works),
+        kept_(kept),
+        abandoned_(abandoned),
+        readers_(program.values.size()) {
     for (size_t n = 0; n < program.nodes.size(); ++n) {
       for (size_t i = 0; i < program.nodes[n].inputs.size(); ++i) {
         readers_[program.nodes[n].inputs[i].value].push_back({n, i});
@@ -69,7 +76,8 @@ class ConstantKeeper {
       if (value.kind != ValueKind::kConstant) continue;
       for (const Reader& reader : readers_[v]) {
         if (abandoned_.stop_requested()) return;
-        if (CanKeep(reader)) Keep(reader, value.constant->data());
+        if (CanKeep(reader))
+          Keep(reader, {value.constant}, "", [&] { return value.constant->data(); });
       }
     }
     for (size_t n = 0; n < program_.nodes.size() && !abandoned_.stop_requested(); ++n) {
@@ -84,11 +92,18 @@ class ConstantKeeper {
   };
 
   bool CanKeep(const Reader& reader) const { return works_[reader.node]->CanKeep(reader.input); }
-  void Keep(const Reader& reader, const std::byte* bytes) {
+  // `bytes`, which may be null, are made of the constants as `form` says.
+  void Keep(const Reader& reader, std::vector<std::shared_ptr<const ConstantData>> constants,
+            const std::string& form, const std::function<const std::byte*()>& bytes) {
     const ProgramNode& node = program_.nodes[reader.node];
-    works_[reader.node]->Keep(reader.input,
-                              bytes + node.inputs[reader.input].first_element *
-                                          ElementBytes(node.desc.inputs[reader.input].data_type));
+    const uint64_t first = node.inputs[reader.input].first_element;
+    const uint64_t offset = first * ElementBytes(node.desc.inputs[reader.input].data_type);
+    const ConstantInput constant(kept_, {std::move(constants), absl::StrCat(form, " from ", first)},
+                                 [&bytes, offset]() -> const std::byte* {
+                                   const std::byte* const all = bytes();
+                                   return all == nullptr ? nullptr : all + offset;
+                                 });
+    works_[reader.node]->Keep(reader.input, constant);
   }
 
   bool IsComputedHere(const ProgramNode& node) const {
@@ -104,10 +119,30 @@ class ConstantKeeper {
            });
   }
 
+  // Unless another program keeps what is made of it.
   void Compute(size_t n) {
     ProgramNode& node = program_.nodes[n];
-    const CpuProgram& work = *works_[n];
+    std::vector<std::shared_ptr<const ConstantData>> constants;
+    std::string form = ToString(node.desc);
+    for (const ProgramView& view : node.inputs) {
+      constants.push_back(program_.values[view.value].constant);
+      absl::StrAppend(&form, " of ", view.first_element);
+    }
     TaskMemory::Scope memory;
+    const std::byte* computed = nullptr;
+    for (const Reader& reader : readers_[node.outputs[0]]) {
+      Keep(reader, constants, form, [&] {
+        if (computed == nullptr) computed = Compute(node, *works_[n], memory);
+        return computed;
+      });
+    }
+    works_[n] = nullptr;
+    node = {};
+  }
+
+  // Null if it is abandoned.
+  const std::byte* Compute(const ProgramNode& node, const CpuProgram& work,
+                           TaskMemory::Scope& memory) const {
     std::byte* const output = memory.Take(RequiredBytes(program_.values[node.outputs[0]].tensor));
     RunBuffers buffers = {.scratch = memory.Take(work.scratch_bytes())};
     buffers.outputs[0] = output;
@@ -118,17 +153,16 @@ class ConstantKeeper {
     }
     for (size_t phase = 0; phase < work.phases().size(); ++phase) {
       for (uint64_t task = 0; task < work.phases()[phase]; ++task) {
-        if (abandoned_.stop_requested()) return;
+        if (abandoned_.stop_requested()) return nullptr;
         work.Run(phase, task, buffers);
       }
     }
-    for (const Reader& reader : readers_[node.outputs[0]]) Keep(reader, output);
-    works_[n] = nullptr;
-    node = {};
+    return output;
   }
 
   Program& program_;
   std::vector<std::unique_ptr<CpuProgram>>& works_;
+  KeptConstants& kept_;
   const std::stop_token& abandoned_;
   std::vector<std::vector<Reader>> readers_;  // of each value
 };
@@ -256,8 +290,9 @@ class JoinPlacer {
 
 // Simplifies a program, of whose nodes these are the works and what they compute.
 void Simplify(Program& program, std::vector<std::unique_ptr<CpuProgram>>& works,
-              std::vector<std::vector<uint32_t>>& operators, const std::stop_token& abandoned) {
-  ConstantKeeper(program, works, abandoned).Run();
+              std::vector<std::vector<uint32_t>>& operators, KeptConstants& constants,
+              const std::stop_token& abandoned) {
+  ConstantKeeper(program, works, constants, abandoned).Run();
   ChainFolder folder(program, works);
   for (size_t n = 0; n < works.size(); ++n) {
     if (const std::optional<size_t> first = folder.Fold(n)) {
@@ -283,7 +318,12 @@ bool IsKept(const OperatorDesc& desc) { return HasCpuKernels(desc) || CanSlice(d
 
 }  // namespace
 
-CpuPlan MakeCpuPlan(const Program& program, const std::stop_token& abandoned) {
+CpuPlan MakeCpuPlan(const Program& program) {
+  KeptConstants kept;
+  return MakeCpuPlan(program, kept);
+}
+
+CpuPlan MakeCpuPlan(const Program& program, KeptConstants& kept, const std::stop_token& abandoned) {
   Program validated = Lower(program, &IsKept);
   CpuPlan plan = {.input_bytes = RequiredBytes(validated, ValueKind::kInput),
                   .output_bytes = RequiredBytes(validated, ValueKind::kOutput)};
@@ -298,7 +338,7 @@ CpuPlan MakeCpuPlan(const Program& program, const std::stop_token& abandoned) {
     works.push_back(HasCpuKernels(node.desc) ? MakeCpuProgram(node.desc)
                                              : MakeSlicedProgram(node.desc));
   }
-  Simplify(validated, works, operators, abandoned);
+  Simplify(validated, works, operators, kept, abandoned);
   if (abandoned.stop_requested()) return plan;
   std::vector<uint64_t> scratch_bytes;
   JoinPlacer joins(validated);
@@ -363,11 +403,17 @@ uint64_t CostBytes(const CpuPlan& plan) {
   return bytes;
 }
 
-uint64_t BytesOfConstants(const CpuPlan& plan) {
-  uint64_t bytes = 0;
-  for (const auto& constant : plan.constants) bytes += constant->size();
-  for (const CpuNode& node : plan.nodes) bytes += node.work->kept_bytes();
-  return bytes;
+std::vector<SharedBytes> ConstantsOf(const CpuPlan& plan) {
+  std::vector<SharedBytes> constants;
+  absl::flat_hash_set<const void*> counted;
+  const auto add = [&](const void* memory, uint64_t bytes) {
+    if (counted.insert(memory).second) constants.push_back({memory, bytes});
+  };
+  for (const auto& constant : plan.constants) add(constant.get(), constant->size());
+  for (const CpuNode& node : plan.nodes) {
+    for (const auto& kept : node.work->kept()) add(kept.get(), kept->bytes());
+  }
+  return constants;
 }
 
 uint64_t RoundingOf(const CpuPlan& plan) {

@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "kernels/cpu/cpu_program.h"
+#include "kernels/cpu/kept_constants.h"
 #include "kernels/engine/buffers.h"
+#include "kernels/engine/device.h"
 #include "kernels/engine/program_report.h"
 #include "kernels/program/placement.h"
 #include "kernels/program/program.h"
@@ -41,8 +43,11 @@ struct CpuPlan {
   uint64_t live_bytes = 0;  // as in ProgramPlaces
 };
 
-// Of a validated program. After a stop of `abandoned` it is incomplete.
-CpuPlan MakeCpuPlan(const Program& program, const std::stop_token& abandoned = {});
+// Of a validated program. It shares what its operators keep of constants with others by `kept`.
+// After a stop of `abandoned` it is incomplete.
+CpuPlan MakeCpuPlan(const Program& program, KeptConstants& kept,
+                    const std::stop_token& abandoned = {});
+CpuPlan MakeCpuPlan(const Program& program);  // shares nothing
 
 // Of the program that it was made of.
 ProgramReport ReportOf(const Program& program, const CpuPlan& plan);
@@ -50,7 +55,8 @@ ProgramReport ReportOf(const Program& program, const CpuPlan& plan);
 // What the plan takes in addition to its tensors if `threads` threads compute its tasks.
 uint64_t ScratchBytes(const CpuPlan& plan, uint64_t threads);
 uint64_t CostBytes(const CpuPlan& plan);
-uint64_t BytesOfConstants(const CpuPlan& plan);  // with what operators keep of them
+// Constants, and what operators keep of them.
+std::vector<SharedBytes> ConstantsOf(const CpuPlan& plan);
 // As ProgramCost::rounding.
 uint64_t RoundingOf(const CpuPlan& plan);
 

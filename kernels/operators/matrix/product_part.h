@@ -5,9 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "kernels/cpu/cpu_program.h"
+#include "kernels/cpu/kept_constants.h"
 #include "kernels/operators/matrix/matrix_kernels.h"
 #include "kernels/operators/matrix/product_cut.h"
 #include "kernels/operators/matrix/product_packing.h"
@@ -41,10 +43,12 @@ class ProductPart {
 
   // As those of CpuProgram.
   bool CanKeep(size_t input) const;
-  void Keep(size_t input, const std::byte* bytes);
+  void Keep(size_t input, const ConstantInput& constant);
   bool keeps_a() const { return kept_a_ != nullptr; }
   bool keeps_b() const { return kept_b_ != nullptr; }
-  uint64_t kept_bytes() const { return kept_bytes_; }
+  // What runs would pack. Null if it does not keep it.
+  const std::shared_ptr<const KeptFloats>& kept_a() const { return kept_a_; }
+  const std::shared_ptr<const KeptFloats>& kept_b() const { return kept_b_; }
 
   // Tasks that pack A before, and those of products.
   uint64_t packs() const { return keeps_a() ? 0 : cut_.packs; }
@@ -63,7 +67,7 @@ class ProductPart {
   // Whether each task packs its rows of A.
   bool PacksA() const { return !cut_.packs_first && !cut_.has_direct_a && !keeps_a(); }
   // A that is packed before. The panels of a block of K are together.
-  float* PackedA(const ProductTask& task, const RunBuffers& buffers) const;
+  const float* PackedA(const ProductTask& task, const RunBuffers& buffers) const;
   // The panels of the task's rows.
   void PackRows(const ProductTask& task, const RunBuffers& buffers, uint64_t k0, uint64_t depth,
                 float* to) const;
@@ -75,22 +79,27 @@ class ProductPart {
              uint64_t k0, uint64_t depth, float* row, float* to) const;
 
  private:
-  void KeepA(const std::byte* bytes);
-  void KeepB(const std::byte* bytes);
+  // All that the packed form depends on, beside the elements. It is the same for most shapes of the
+  // other operand.
+  std::string FormOf(ProductTensor tensor) const;
+  void WriteA(const std::byte* bytes, float* to) const;
+  void WriteB(const std::byte* bytes, float* to) const;
   template <typename Pack>
   void ForEachCopy(ProductTensor tensor, const Pack& pack) const;
-  std::unique_ptr<float[]> Allocate(uint64_t copies, uint64_t floats);
+  float* ScratchOfA(const RunBuffers& buffers) const {
+    return reinterpret_cast<float*>(buffers.scratch) + cut_.scratch;
+  }
   uint64_t AFloats() const;
   uint64_t PaddedColumns() const;
-  void PackA(const ProductTask& task, const RunBuffers& buffers) const;
+  // `packed` is that of all copies.
+  void PackA(const ProductTask& task, const RunBuffers& buffers, float* packed) const;
+  uint64_t OffsetOfB(const ProductTask& task, uint64_t k0) const;
 
   const MatrixKernels& kernels_;
   const ProductWork work_;
   const ProductCut cut_;
-  // What runs would pack.
-  std::unique_ptr<float[]> kept_a_;
-  std::unique_ptr<float[]> kept_b_;
-  uint64_t kept_bytes_ = 0;
+  std::shared_ptr<const KeptFloats> kept_a_;
+  std::shared_ptr<const KeptFloats> kept_b_;
 };
 
 // Computes the product of a task.

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "kernels/base/rounding.h"
 #include "kernels/operators/matrix/product_part.h"
 
@@ -16,9 +18,36 @@ bool ProductPart::CanKeep(size_t input) const {
   return !work_.addend.has_value() || work_.addend->input != input;
 }
 
-void ProductPart::Keep(size_t input, const std::byte* bytes) {
-  if (work_.a.input == input) KeepA(bytes);
-  if (work_.b.input == input) KeepB(bytes);
+void ProductPart::Keep(size_t input, const ConstantInput& constant) {
+  if (work_.a.input == input) {
+    kept_a_ = constant.Keep(FormOf(kProductA), CopiesOf(work_, kProductA) * AFloats(),
+                            [this](const std::byte* bytes, float* to) { WriteA(bytes, to); });
+  }
+  if (work_.b.input == input) {
+    kept_b_ =
+        constant.Keep(FormOf(kProductB), CopiesOf(work_, kProductB) * work_.depth * PaddedColumns(),
+                      [this](const std::byte* bytes, float* to) { WriteB(bytes, to); });
+  }
+}
+
+std::string ProductPart::FormOf(ProductTensor tensor) const {
+  const bool is_a = tensor == kProductA;
+  const ProductOperand& operand = is_a ? work_.a : work_.b;
+  std::string form = absl::StrCat(
+      is_a ? "a" : "b", work_.is_half ? " half " : " ", work_.depth, " in ", cut_.block_depth, " ",
+      operand.stride, " ", operand.depth_stride, " ", absl::StrJoin(operand.tap_offsets, ","));
+  if (!is_a) {
+    absl::StrAppend(&form, " columns ", work_.columns, " in ", kernels_.panel_columns);
+  } else if (cut_.method == ProductMethod::kWindow) {
+    absl::StrAppend(&form, " window ", work_.rows);
+  } else {
+    absl::StrAppend(&form, " rows ", work_.rows, " in ", cut_.row_panels, " of ", cut_.panel_rows);
+  }
+  for (const auto& dim : work_.batches) {
+    const uint64_t stride = dim.strides[tensor];
+    if (stride != 0) absl::StrAppend(&form, " ", dim.size, " by ", stride);
+  }
+  return form;
 }
 
 ProductTask ProductPart::TaskAt(uint64_t index) const {
@@ -52,7 +81,7 @@ void ProductPart::RunPack(uint64_t index, const RunBuffers& buffers) const {
   PackA({.batch = PlaceOf(work_, index / parts, kProductA),
          .row = row,
          .rows = std::min(cut_.pack_rows, work_.rows - row)},
-        buffers);
+        buffers, ScratchOfA(buffers));
 }
 
 uint64_t ProductPart::OutputOffset(const ProductTask& task) const {
@@ -60,9 +89,8 @@ uint64_t ProductPart::OutputOffset(const ProductTask& task) const {
          task.row * work_.output_row_stride;
 }
 
-float* ProductPart::PackedA(const ProductTask& task, const RunBuffers& buffers) const {
-  float* const packed =
-      keeps_a() ? kept_a_.get() : reinterpret_cast<float*>(buffers.scratch) + cut_.scratch;
+const float* ProductPart::PackedA(const ProductTask& task, const RunBuffers& buffers) const {
+  const float* const packed = keeps_a() ? kept_a_->data() : ScratchOfA(buffers);
   return packed + task.batch.copy * AFloats();
 }
 
@@ -88,7 +116,11 @@ void ProductPart::WriteWeights(const ProductTask& task, const RunBuffers& buffer
 }
 
 const float* ProductPart::KeptB(const ProductTask& task, uint64_t k0) const {
-  return kept_b_.get() + (task.batch.b_copy * work_.depth + k0) * PaddedColumns();
+  return kept_b_->data() + OffsetOfB(task, k0);
+}
+
+uint64_t ProductPart::OffsetOfB(const ProductTask& task, uint64_t k0) const {
+  return (task.batch.b_copy * work_.depth + k0) * PaddedColumns();
 }
 
 void ProductPart::PackB(const ProductTask& task, const RunBuffers& buffers, uint64_t column,
@@ -120,29 +152,26 @@ void ProductPart::PackB(const ProductTask& task, const RunBuffers& buffers, uint
   }
 }
 
-void ProductPart::KeepA(const std::byte* bytes) {
+void ProductPart::WriteA(const std::byte* bytes, float* to) const {
   RunBuffers buffers;
   buffers.inputs[work_.a.input] = bytes;
-  kept_a_ = Allocate(CopiesOf(work_, kProductA), AFloats());
   ForEachCopy(kProductA, [&](const ProductTask& task) {
     if (cut_.method == ProductMethod::kWindow) {
-      WriteWeights(task, buffers, PackedA(task, buffers));
+      WriteWeights(task, buffers, to + task.batch.copy * AFloats());
     } else {
-      PackA(task, buffers);
+      PackA(task, buffers, to);
     }
   });
 }
 
-void ProductPart::KeepB(const std::byte* bytes) {
+void ProductPart::WriteB(const std::byte* bytes, float* to) const {
   RunBuffers buffers;
   buffers.inputs[work_.b.input] = bytes;
-  kept_b_ = Allocate(CopiesOf(work_, kProductB), work_.depth * PaddedColumns());
   std::vector<float> row(work_.columns);
   ForEachCopy(kProductB, [&](const ProductTask& task) {
     for (uint64_t k0 = 0; k0 < work_.depth; k0 += cut_.block_depth) {
       const uint64_t depth = std::min(cut_.block_depth, work_.depth - k0);
-      PackB(task, buffers, 0, work_.columns, k0, depth, row.data(),
-            const_cast<float*>(KeptB(task, k0)));
+      PackB(task, buffers, 0, work_.columns, k0, depth, row.data(), to + OffsetOfB(task, k0));
     }
   });
 }
@@ -155,11 +184,6 @@ void ProductPart::ForEachCopy(ProductTensor tensor, const Pack& pack) const {
   }
 }
 
-std::unique_ptr<float[]> ProductPart::Allocate(uint64_t copies, uint64_t floats) {
-  kept_bytes_ += copies * floats * sizeof(float);
-  return std::make_unique<float[]>(copies * floats);
-}
-
 uint64_t ProductPart::AFloats() const {
   const bool is_window = cut_.method == ProductMethod::kWindow;
   return work_.depth * (is_window ? work_.rows : cut_.row_panels * cut_.panel_rows);
@@ -169,8 +193,8 @@ uint64_t ProductPart::PaddedColumns() const {
   return RoundUp(work_.columns, kernels_.panel_columns);
 }
 
-void ProductPart::PackA(const ProductTask& task, const RunBuffers& buffers) const {
-  float* const to = PackedA(task, buffers);
+void ProductPart::PackA(const ProductTask& task, const RunBuffers& buffers, float* packed) const {
+  float* const to = packed + task.batch.copy * AFloats();
   for (uint64_t k0 = 0; k0 < work_.depth; k0 += cut_.block_depth) {
     const uint64_t depth = std::min(cut_.block_depth, work_.depth - k0);
     PackRows(task, buffers, k0, depth,

@@ -37,11 +37,13 @@ class ProductProgram : public CpuProgram {
     return true;
   }
 
-  void Keep(size_t input, const std::byte* bytes) override {
-    kept_bytes_ = 0;
+  void Keep(size_t input, const ConstantInput& constant) override {
+    kept_.clear();
     for (const auto& part : parts_) {
-      part->Keep(input, bytes);
-      kept_bytes_ += part->kept_bytes();
+      part->Keep(input, constant);
+      for (const auto& floats : {part->kept_a(), part->kept_b()}) {
+        if (floats != nullptr) kept_.push_back(floats);
+      }
     }
     CountPhases();
   }

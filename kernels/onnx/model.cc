@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/hash/hash.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "kernels/base/errors.h"
@@ -57,6 +58,20 @@ Tensor OnesOf(ElementType type, const Sizes& sizes) {
     return TensorOf(type, sizes, std::vector<T>(count, T{1}));
   });
 }
+
+struct ContentHash {
+  size_t operator()(const std::shared_ptr<const ConstantData>& constant) const {
+    return absl::HashOf(*constant);
+  }
+};
+struct EqualContent {
+  bool operator()(const std::shared_ptr<const ConstantData>& a,
+                  const std::shared_ptr<const ConstantData>& b) const {
+    return *a == *b;
+  }
+};
+using Contents =
+    absl::flat_hash_set<std::shared_ptr<const ConstantData>, ContentHash, EqualContent>;
 
 }  // namespace
 
@@ -198,12 +213,12 @@ absl::StatusOr<std::shared_ptr<const ModelProgram>> Model::ProgramFor(
     if (auto kept = FindKept(key); kept != nullptr) return kept;
   }
   ByteShare making(limits_.budget);
-  absl::StatusOr<std::shared_ptr<const ModelProgram>> program;
+  absl::StatusOr<std::shared_ptr<ModelProgram>> program;
   try {
     absl::StatusOr<ModelProgram> made = MakeProgram(bindings, making, abandoned);
     if (made.ok()) made->duration = SteadyNow() - begun;
-    program = made.ok() ? absl::StatusOr<std::shared_ptr<const ModelProgram>>(
-                              std::make_shared<const ModelProgram>(*std::move(made)))
+    program = made.ok() ? absl::StatusOr<std::shared_ptr<ModelProgram>>(
+                              std::make_shared<ModelProgram>(*std::move(made)))
                         : made.status();
   } catch (const std::bad_alloc&) {
     program =
@@ -211,6 +226,16 @@ absl::StatusOr<std::shared_ptr<const ModelProgram>> Model::ProgramFor(
   }
   const absl::MutexLock lock(&mutex_);
   if (program.ok()) {
+    // What was computed for other sizes too is kept once.
+    Contents kept;
+    for (const auto& [other_key, other] : programs_) {
+      for (const ProgramValue& value : other->program.values) {
+        if (value.constant != nullptr) kept.insert(value.constant);
+      }
+    }
+    for (ProgramValue& value : (*program)->program.values) {
+      if (value.constant != nullptr) value.constant = *kept.insert(value.constant).first;
+    }
     programs_.emplace_front(std::move(key), *program);
     if (programs_.size() > limits_.programs) programs_.pop_back();
   }

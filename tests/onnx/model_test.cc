@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -60,6 +61,23 @@ TEST(Model, ProgramsAreFusedAndShareConstants) {
   };
   EXPECT_NE(constant_of(1), nullptr);
   EXPECT_EQ(constant_of(1), constant_of(5));
+}
+
+TEST(Model, ProgramsShareConstantsThatAreComputed) {
+  const auto model =
+      MakeModel(" initializer { name: 'c' data_type: 1 dims: 2 float_data: 3 float_data: 4 }" +
+                NodeText("Mul", "c,c", "d") + NodeText("Add", "x,d", "y"));
+  const auto constants_of = [&](int64_t rows) {
+    std::vector<const ConstantData*> constants;
+    for (const ProgramValue& value : ForRows(*model, rows)->program.values) {
+      if (value.constant != nullptr) constants.push_back(value.constant.get());
+    }
+    EXPECT_EQ(constants.size(), 1u);
+    return constants;
+  };
+  const uint64_t bytes = (constants_of(1), model->memory_bytes());
+  EXPECT_EQ(constants_of(2), constants_of(1));
+  EXPECT_EQ(model->memory_bytes(), bytes);
 }
 
 TEST(Model, SaysWhatTheFileSays) {

@@ -109,7 +109,7 @@ class D3D12Device : public Device {
 
   absl::StatusOr<std::shared_ptr<const CompiledProgram>> Compile(
       const Program& program, const std::stop_token& abandoned) override {
-    ASSIGN_OR_RETURN(OperatorPlan plan, MakePlan(program, plan_options_));
+    ASSIGN_OR_RETURN(OperatorPlan plan, MakePlan(program, plan_options_, abandoned));
     return CompilePlan(program, std::move(plan), abandoned);
   }
 

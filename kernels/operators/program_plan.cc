@@ -119,7 +119,8 @@ void Append(const ProgramNode& node, const Program& program, const ProgramPlaces
 
 }  // namespace
 
-absl::StatusOr<OperatorPlan> MakePlan(const Program& validated, const PlanOptions& options) {
+absl::StatusOr<OperatorPlan> MakePlan(const Program& validated, const PlanOptions& options,
+                                      const std::stop_token& abandoned) {
   std::vector<uint32_t> origins;
   Program lowered = Lower(
       validated, [](const OperatorDesc&) { return false; }, &origins);
@@ -127,6 +128,7 @@ absl::StatusOr<OperatorPlan> MakePlan(const Program& validated, const PlanOption
   std::vector<OperatorPlan> parts;
   std::vector<uint64_t> scratch_bytes;
   for (const ProgramNode& node : program.nodes) {
+    RETURN_IF_ERROR(CheckAbandoned(abandoned));
     std::vector<uint64_t> first_elements;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       first_elements.push_back(MisplacedElements(node.inputs[i], node.desc.inputs[i]));
@@ -148,6 +150,7 @@ absl::StatusOr<OperatorPlan> MakePlan(const Program& validated, const PlanOption
                        .scratch_bytes = places.arena_bytes,
                        .live_bytes = places.live_bytes};
   for (size_t i = 0; i < parts.size(); ++i) {
+    RETURN_IF_ERROR(CheckAbandoned(abandoned));
     Append(program.nodes[i], program, places, places.scratch_offsets[i], std::move(parts[i]), plan);
     plan.operators.resize(plan.passes.size(), origins[i]);
   }

@@ -3,6 +3,8 @@
 #ifndef OPMILL_KERNELS_OPERATORS_PROGRAM_PLAN_H_
 #define OPMILL_KERNELS_OPERATORS_PROGRAM_PLAN_H_
 
+#include <stop_token>
+
 #include "absl/status/statusor.h"
 #include "kernels/plan/plan.h"
 #include "kernels/program/program.h"
@@ -10,8 +12,10 @@
 namespace opmill {
 
 // `validated` must have passed Validate. Its inputs, outputs and constants are those of the plan;
-// intermediates are in scratch. Returns ResourceExhausted if the scratch would exceed the limit.
-absl::StatusOr<OperatorPlan> MakePlan(const Program& validated, const PlanOptions& options);
+// intermediates are in scratch. Returns ResourceExhausted if the scratch would exceed the limit,
+// and Cancelled after a stop of `abandoned`.
+absl::StatusOr<OperatorPlan> MakePlan(const Program& validated, const PlanOptions& options,
+                                      const std::stop_token& abandoned = {});
 
 }  // namespace opmill
 

@@ -188,7 +188,7 @@ windows_services() {
   # Debian's gRPC does not limit connections, and on Windows nothing else does: listener.h.
   step build/release/tests/end_to_end/stream_test \
     --gtest_filter=-StreamLimits.AConnectionBeyondTheLimitIsClosedAndMayRetry
-  for name in windows_programs access drain execute execute_stream limits metrics other_clients; do
+  for name in windows_programs access drain execute execute_stream limits metrics other_clients rest; do
     step env PYTHONPATH=tests/windows "$venv/bin/python" tests/end_to_end/suite.py "test_$name"
   done
 }

@@ -140,7 +140,9 @@ std::shared_ptr<OperatorCache::Wait> OperatorCache::Join(const Program& validate
     if (const std::shared_ptr<Wait> gone = weak.lock()) Leave(*gone);
   });
   if (!is_mine) return wait;
-  if (request.compiled != nullptr) {
+  if (compilation.abandoned.stop_requested()) {
+    compilation.result = absl::CancelledError("No caller waits for the compilation.");
+  } else if (request.compiled != nullptr) {
     compilation.result = std::move(request.compiled);
   } else if (request.compile != nullptr) {
     compilation.result = request.compile(*key.program, compilation.abandoned);
@@ -265,7 +267,8 @@ void OperatorCache::Settle(const std::shared_ptr<Compilation>& compilation) {
 }
 
 void OperatorCache::Keep(const std::shared_ptr<Compilation>& compilation) {
-  if (!compilation->result.ok()) ++statistics_.failures;
+  const absl::Status& status = compilation->result.status();
+  if (!status.ok() && !absl::IsCancelled(status)) ++statistics_.failures;
   const auto found = entries_.find(compilation->key);
   // Invalidate, or Leave.
   if (found == entries_.end() || found->second.compilation != compilation) return;

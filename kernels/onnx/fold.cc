@@ -31,7 +31,7 @@ template <typename Visit>
 void ForEach(const NodeReader& node, const Sizes& sizes, Visit visit) {
   std::vector<int64_t> at(sizes.size(), 0);
   const size_t count = Count(sizes);
-  for (size_t position = 0; position < count && !node.is_abandoned(); ++position) {
+  for (size_t position = 0; position < count && !node.is_abandoned_at(position); ++position) {
     visit(position, at);
     for (size_t d = sizes.size(); d-- > 0;) {
       if (++at[d] < sizes[d]) break;
@@ -62,7 +62,7 @@ void FoldCast(NodeReader& node, FoldedBytes& outputs) {
   const auto convert = [&](auto zero) {
     using From = decltype(zero);
     const size_t count = Count(node.sizes(0));
-    for (size_t i = 0; i < count && !node.is_abandoned(); ++i) {
+    for (size_t i = 0; i < count && !node.is_abandoned_at(i); ++i) {
       const From x = LoadNumber<From>(from, bytes, i);
       const auto store = [&](auto y) {
         std::memcpy(outputs[0].data() + i * sizeof y, &y, sizeof y);
@@ -162,7 +162,7 @@ void FoldRange(NodeReader& node, FoldedBytes& outputs) {
     const T delta = LoadNumber<T>(node.element(0), node.input(2).constant->data(), 0);
     using Wide = std::conditional_t<std::is_integral_v<T>, uint64_t, T>;  // which may wrap
     const size_t count = Count(node.output(0).sizes);
-    for (size_t i = 0; i < count && !node.is_abandoned(); ++i) {
+    for (size_t i = 0; i < count && !node.is_abandoned_at(i); ++i) {
       const T x = static_cast<T>(static_cast<Wide>(start) +
                                  static_cast<Wide>(i) * static_cast<Wide>(delta));
       std::memcpy(outputs[0].data() + i * sizeof x, &x, sizeof x);
@@ -184,7 +184,7 @@ void FoldScatterNd(NodeReader& node, FoldedBytes& outputs) {
     return node.Refuse("updates are ", ToString(node.input(2).type), ".");
   }
   outputs[0] = *node.input(0).constant;
-  for (size_t i = 0; i < count && !node.is_abandoned(); ++i) {
+  for (size_t i = 0; i < count && !node.is_abandoned_at(i); ++i) {
     size_t to = 0;
     for (size_t d = 0; d < static_cast<size_t>(depth); ++d) {
       const int64_t index = indices[i * static_cast<size_t>(depth) + d];

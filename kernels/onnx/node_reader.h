@@ -24,6 +24,8 @@ class NodeReader {
 
   const Node& node() const { return node_; }
   bool is_abandoned() const { return abandoned_.stop_requested(); }
+  // The same in a loop over elements, most of which do not look.
+  bool is_abandoned_at(size_t element) const { return element % 4096 == 0 && is_abandoned(); }
   size_t input_count() const { return node_.inputs.size(); }
   bool has(size_t i) const { return i < node_.inputs.size() && node_.inputs[i] != kNoValue; }
   const Value& input(size_t i);  // refuses the node if the input is left out

@@ -47,7 +47,11 @@ bool WorkerPool::RunNext() {
     mutex_.Await(absl::Condition(&changed));
     Queue* const queue = FindDue();
     if (queue == nullptr) return false;
-    ahead_ = queue != &low_priority_ && !low_priority_.empty() ? ahead_ + 1 : 0;
+    if (low_priority_.empty() || queue == &low_priority_) {
+      ahead_ = 0;
+    } else if (MayBeginLong()) {  // otherwise work of low priority could not have begun
+      ++ahead_;
+    }
     is_long = queue != &posted_;
     if (is_long) ++long_now_;
     work = std::move(queue->front().run);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <latch>
+#include <thread>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -74,10 +75,33 @@ TEST(WorkerPool, LongWorkLeavesAThreadForOtherWork) {
     for (int i = 0; i < 4; ++i) pool.PostLowPriority(work);
     for (int i = 0; i < 3; ++i) pool.Post([&others] { others.count_down(); });
     others.wait();  // while both other threads are held
+    while (long_now < 2) std::this_thread::yield();
     may_end.count_down();
   }
   EXPECT_EQ(long_now, 0);
   EXPECT_EQ(most_long, 2);
+}
+
+// Short work that ran while no long work could begin does not count.
+TEST(WorkerPool, LongWorkGoesAheadOfLowPriority) {
+  std::vector<int> order;
+  std::latch held(1);
+  std::latch may_end(1);
+  std::latch others(100);
+  {
+    WorkerPool pool(2);
+    pool.PostLong([&] {
+      held.count_down();
+      may_end.wait();
+    });
+    held.wait();
+    pool.PostLowPriority([&order] { order.push_back(2); });
+    pool.PostLong([&order] { order.push_back(1); });
+    for (int i = 0; i < 100; ++i) pool.Post([&others] { others.count_down(); });
+    others.wait();
+    may_end.count_down();
+  }
+  EXPECT_EQ(order, (std::vector<int>{1, 2}));
 }
 
 TEST(WorkerPool, LongWorkKeepsItsTurn) {

@@ -217,7 +217,7 @@ TEST(OperatorCache, StopsACompilationThatNoCallerWaitsFor) {
   EXPECT_EQ(second.code(), absl::StatusCode::kCancelled);
   first.join();
   EXPECT_EQ(device.compiled, 1);
-  EXPECT_EQ(cache->statistics().failures, 1u);
+  EXPECT_EQ(cache->statistics().failures, 0u);
 }
 
 TEST(OperatorCache, ACallerDoesNotJoinACompilationThatIsBeingStopped) {

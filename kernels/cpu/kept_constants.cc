@@ -1,7 +1,5 @@
 #include "kernels/cpu/kept_constants.h"
 
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
 
 namespace opmill {
@@ -10,12 +8,6 @@ struct KeptFloats::Shared {
   mutable absl::Mutex mutex;
   absl::flat_hash_map<KeptKey, std::weak_ptr<const KeptFloats>> floats ABSL_GUARDED_BY(mutex);
 };
-
-bool operator==(const KeptKey& a, const KeptKey& b) {
-  return a.form == b.form &&
-         std::equal(a.constants.begin(), a.constants.end(), b.constants.begin(), b.constants.end(),
-                    [](const auto& x, const auto& y) { return x == y || *x == *y; });
-}
 
 KeptFloats::KeptFloats(std::shared_ptr<Shared> shared, KeptKey key, uint64_t count)
     : shared_(std::move(shared)),
@@ -58,7 +50,7 @@ size_t KeptConstants::size() const {
 std::shared_ptr<const KeptFloats> ConstantInput::Keep(
     const std::string& form, uint64_t count,
     absl::FunctionRef<void(const std::byte* bytes, float* to)> write) const {
-  return kept_.Get({key_.constants, absl::StrCat(key_.form, " ", form)}, count, [&](float* to) {
+  return kept_.Get({key_.digests, absl::StrCat(key_.form, " ", form)}, count, [&](float* to) {
     const std::byte* const bytes = bytes_();
     if (bytes != nullptr) write(bytes, to);
     return bytes != nullptr;

@@ -15,20 +15,18 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
 #include "absl/synchronization/mutex.h"
-#include "kernels/program/constant_data.h"
 
 namespace opmill {
 
-// What numbers are computed from, and how. Equal for equal numbers.
+// What numbers are computed from, and how. Equal keys have equal numbers.
 struct KeptKey {
-  std::vector<std::shared_ptr<const ConstantData>> constants;
+  std::vector<std::string> digests;  // of the constants, which it does not keep alive
   std::string form;
 
-  friend bool operator==(const KeptKey& a, const KeptKey& b);
+  bool operator==(const KeptKey&) const = default;
   template <typename H>
   friend H AbslHashValue(H h, const KeptKey& key) {
-    for (const auto& constant : key.constants) h = H::combine(std::move(h), *constant);
-    return H::combine(std::move(h), key.form);
+    return H::combine(std::move(h), key.digests, key.form);
   }
 };
 

@@ -24,6 +24,7 @@ class ConstantData {
   // At a multiple of kAlignment, and followed by zeros up to one.
   const std::byte* data() const { return blocks_[0].bytes; }
   uint64_t size() const { return size_; }
+  const std::string& digest() const { return digest_; }  // equal for equal bytes only
 
   friend bool operator==(const ConstantData& a, const ConstantData& b) {
     return a.size_ == b.size_ && a.digest_ == b.digest_;

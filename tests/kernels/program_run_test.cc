@@ -397,6 +397,13 @@ TEST(D3D12Programs, EndWithTheirDeviceAndRunOnTheNext) {
   ExpectTheBytesOfItsNodes(**device, program, 1);
 }
 
+TEST(D3D12Programs, AreNotPlannedToTheEndIfAbandoned) {
+  std::stop_source abandoned;
+  abandoned.request_stop();
+  const auto plan = MakePlan(*Validate(ManySorts().second), PlanOptions(), abandoned.get_token());
+  EXPECT_TRUE(absl::IsCancelled(plan.status())) << plan.status();
+}
+
 TEST(D3D12Programs, HaveTheScratchLimitOfAllNodes) {
   const Program program = *Validate(ManySorts().second);
   PlanOptions options;

@@ -77,7 +77,7 @@ class ConstantKeeper {
       for (const Reader& reader : readers_[v]) {
         if (abandoned_.stop_requested()) return;
         if (CanKeep(reader))
-          Keep(reader, {value.constant}, "", [&] { return value.constant->data(); });
+          Keep(reader, {value.constant->digest()}, "", [&] { return value.constant->data(); });
       }
     }
     for (size_t n = 0; n < program_.nodes.size() && !abandoned_.stop_requested(); ++n) {
@@ -92,13 +92,13 @@ class ConstantKeeper {
   };
 
   bool CanKeep(const Reader& reader) const { return works_[reader.node]->CanKeep(reader.input); }
-  // `bytes`, which may be null, are made of the constants as `form` says.
-  void Keep(const Reader& reader, std::vector<std::shared_ptr<const ConstantData>> constants,
-            const std::string& form, const std::function<const std::byte*()>& bytes) {
+  // `bytes`, which may be null, are made of the constants with these digests as `form` says.
+  void Keep(const Reader& reader, std::vector<std::string> digests, const std::string& form,
+            const std::function<const std::byte*()>& bytes) {
     const ProgramNode& node = program_.nodes[reader.node];
     const uint64_t first = node.inputs[reader.input].first_element;
     const uint64_t offset = first * ElementBytes(node.desc.inputs[reader.input].data_type);
-    const ConstantInput constant(kept_, {std::move(constants), absl::StrCat(form, " from ", first)},
+    const ConstantInput constant(kept_, {std::move(digests), absl::StrCat(form, " from ", first)},
                                  [&bytes, offset]() -> const std::byte* {
                                    const std::byte* const all = bytes();
                                    return all == nullptr ? nullptr : all + offset;
@@ -122,16 +122,16 @@ class ConstantKeeper {
   // Unless another program keeps what is made of it.
   void Compute(size_t n) {
     ProgramNode& node = program_.nodes[n];
-    std::vector<std::shared_ptr<const ConstantData>> constants;
+    std::vector<std::string> digests;
     std::string form = ToString(node.desc);
     for (const ProgramView& view : node.inputs) {
-      constants.push_back(program_.values[view.value].constant);
+      digests.push_back(program_.values[view.value].constant->digest());
       absl::StrAppend(&form, " of ", view.first_element);
     }
     TaskMemory::Scope memory;
     const std::byte* computed = nullptr;
     for (const Reader& reader : readers_[node.outputs[0]]) {
-      Keep(reader, constants, form, [&] {
+      Keep(reader, digests, form, [&] {
         if (computed == nullptr) computed = Compute(node, *works_[n], memory);
         return computed;
       });

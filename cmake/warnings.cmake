@@ -13,11 +13,6 @@ if(OPMILL_SANITIZER)
   # vptr checks the C++ type of objects; Direct3D's objects, written in C, have none.
   add_compile_options(-fsanitize=${OPMILL_SANITIZER} -fno-sanitize=vptr -fno-sanitize-recover=all
     -fno-omit-frame-pointer)
-  # Most of what these find, the address sanitizer finds when the pointer is used. They take a fifth of the time that
-  # a source takes to compile. The fuzz targets have them.
-  if(OPMILL_SANITIZER STREQUAL "address,undefined")
-    add_compile_options(-fno-sanitize=null,object-size,pointer-overflow)
-  endif()
   add_link_options(-fsanitize=${OPMILL_SANITIZER})
   if(OPMILL_SANITIZER STREQUAL thread AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
     add_compile_options(-Wno-tsan)  # abseil's flags have fences, which GCC cannot follow

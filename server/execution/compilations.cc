@@ -74,11 +74,11 @@ absl::Status Compilations::Post(Wanted wanted, Admission::Load load, OperatorCac
     CacheRequest request = RequestOf(wanted.limited, std::move(wanted.cancelled));
     request.compiled = std::move(found.planned);
     cache_.Get(wanted.program, std::move(request),
-               [this, planned = found.duration,
+               [this, planned = found.duration, limited = std::move(wanted.limited),
                 done = std::move(done)](absl::StatusOr<CachedOperator> got) {
                  --posted_;
                  if (got.ok()) got->duration += planned;
-                 done(got);
+                 done(ForCaller(limited, std::move(got)));
                });
   });
   return absl::OkStatus();

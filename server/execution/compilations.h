@@ -59,12 +59,15 @@ class Compilations {
   // The program, from `found` or compiled now.
   absl::StatusOr<CachedOperator> Get(const Program& program, absl::Time deadline, Found found);
   absl::StatusOr<CachedOperator> Get(const Program& program, const LimitedProgram& limited) {
-    return cache_.Get(program, absl::InfiniteFuture(), RequestOf(limited, {}));
+    return ForCaller(limited, cache_.Get(program, absl::InfiniteFuture(), RequestOf(limited, {})));
   }
   // Compiles it now, unless another caller does. Calls `done` once, as OperatorCache::Get.
   void Get(const Program& program, const LimitedProgram& limited, std::stop_token cancelled,
            OperatorCache::Done done) {
-    cache_.Get(program, RequestOf(limited, std::move(cancelled)), std::move(done));
+    cache_.Get(program, RequestOf(limited, std::move(cancelled)),
+               [this, limited, done = std::move(done)](const absl::StatusOr<CachedOperator>& got) {
+                 done(ForCaller(limited, got));
+               });
   }
 
   // Compiles on a worker. Programs that executions wait for come first. `done` is called once, as
@@ -79,6 +82,13 @@ class Compilations {
  private:
   void Plan(const Program& program, Found& found);
   CacheRequest RequestOf(const LimitedProgram& limited, std::stop_token cancelled);
+  // Another caller's compilation, with that one's limit, may have been the same: its error does not
+  // name the other's model.
+  absl::StatusOr<CachedOperator> ForCaller(const LimitedProgram& limited,
+                                           absl::StatusOr<CachedOperator> got) const {
+    if (TookTooLong(got.status())) return limit_.TooLong(limited);
+    return got;
+  }
 
   Device& device_;
   OperatorCache& cache_;

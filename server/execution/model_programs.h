@@ -33,10 +33,9 @@
 namespace opmill {
 
 // One worker makes a program, and all requests that need the same one wait for it; once none does,
-// it is stopped. Callers take turns, and two workers are left for others: one
-// for compilations. Thread-safe;
-// callbacks are called without a lock. The executor must outlive all requests; its workers may keep
-// this object alive for longer.
+// it is stopped. Callers take turns, and two workers are left for others, one of them for
+// compilations. Thread-safe; callbacks are called without a lock. The executor must outlive all
+// requests; its workers may keep this object alive for longer.
 class ModelPrograms : public std::enable_shared_from_this<ModelPrograms> {
  public:
   using Program = std::shared_ptr<const onnx::ModelProgram>;

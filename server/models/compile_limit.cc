@@ -1,5 +1,6 @@
 #include "server/models/compile_limit.h"
 
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -46,10 +47,15 @@ absl::Status CompileLimit::Watch::Stopped(const absl::Status& cancelled) const {
       .Add("model", of_.model)
       .Add("after", of_.spent + (SteadyNow() - begun_))
       .Add("reason", is_late ? "max_model_compile_time" : "no caller waits for it");
-  if (!is_late) return cancelled;
-  return WithPayload(absl::ResourceExhaustedError(absl::StrCat(
-                         "Compiling the model ", Excerpt(of_.model), " takes more than ",
-                         absl::FormatDuration(limit_.most_), " (max_model_compile_time).")),
+  return is_late ? limit_.TooLong(of_) : cancelled;
+}
+
+absl::Status CompileLimit::TooLong(const LimitedProgram& of) const {
+  const std::string what =
+      of.model.empty() ? "the operator" : absl::StrCat("the model ", Excerpt(of.model));
+  return WithPayload(absl::ResourceExhaustedError(
+                         absl::StrCat("Compiling ", what, " takes more than ",
+                                      absl::FormatDuration(most_), " (max_model_compile_time).")),
                      kTooLong, "");
 }
 

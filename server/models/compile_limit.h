@@ -35,6 +35,9 @@ class CompileLimit {
   // Infinite: no limit.
   CompileLimit(DeadlineTimer& timer, absl::Duration most) : timer_(timer), most_(most) {}
 
+  // The error of work for this program that was stopped at the limit.
+  absl::Status TooLong(const LimitedProgram& of) const;
+
   // The result of `work`, a function of a std::stop_token that returns a StatusOr. `abandoned` is
   // stopped at the limit; then the result is ResourceExhausted. Logs work that was stopped, also by
   // others.

@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import hashlib
+import os
 import unittest
 
 import grpc
@@ -176,14 +177,15 @@ class InlineModels(unittest.TestCase):
         self.assertEqual(kept.models + kept.evictions, 30)
         self.assertGreater(kept.models, 3)
 
-    def test_one_reads_and_the_others_wait(self):
+    def test_few_read_and_the_others_wait(self):
         self.start()
         feeds = feeds_for(3)
         with concurrent.futures.ThreadPoolExecutor(32) as threads:
             outcomes = list(threads.map(lambda _: self.execute(feeds, model_file=FILE), range(64)))
         for outcome in outcomes:
             self.check(outcome, feeds)
-        self.assertEqual(self.kept().reads, 1)
+        # Of the workers, of which there are at least four, two are left for other work.
+        self.assertLessEqual(self.kept().reads, max(4, os.cpu_count()) - 2)
 
     def test_refusals(self):
         self.start()

@@ -165,7 +165,7 @@ absl::Status Model::CheckKernels(const std::stop_token& abandoned) const {
   absl::Status refusal;
   for (const bool has_batch : {true, false}) {
     for (const int64_t size : {32, 1, 8, 512, 2048}) {
-      const absl::Status status =
+      absl::Status status =
           ProgramFor(TriedBindings(has_batch ? 1 : size, size), abandoned).status();
       if (status.ok() || absl::IsCancelled(status)) return status;
       if (absl::IsInvalidArgument(status)) return CheckOperators(graph_.nodes);

@@ -17,7 +17,6 @@ WorkerPool::~WorkerPool() {
 }
 
 void WorkerPool::Add(Queue& queue, std::function<void()> work) {
-  const absl::MutexLock lock(&mutex_);
   queue.push_back({++last_, std::move(work)});
 }
 

@@ -24,15 +24,18 @@ class WorkerPool {
 
   uint32_t threads() const { return static_cast<uint32_t>(threads_.size()); }
   void Post(std::function<void()> work) ABSL_LOCKS_EXCLUDED(mutex_) {
+    const absl::MutexLock lock(&mutex_);
     Add(posted_, std::move(work));
   }
   // Work that may take seconds: one thread, if there are several, is left for that of Post.
   void PostLong(std::function<void()> work) ABSL_LOCKS_EXCLUDED(mutex_) {
+    const absl::MutexLock lock(&mutex_);
     Add(long_, std::move(work));
   }
   // The same with low priority: runs when no other work is waiting, or kMostAhead pieces of it have
   // gone ahead.
   void PostLowPriority(std::function<void()> work) ABSL_LOCKS_EXCLUDED(mutex_) {
+    const absl::MutexLock lock(&mutex_);
     Add(low_priority_, std::move(work));
   }
 
@@ -43,7 +46,7 @@ class WorkerPool {
   };
   using Queue = std::deque<Work>;
 
-  void Add(Queue& queue, std::function<void()> work) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Add(Queue& queue, std::function<void()> work) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Run();
   // Whether a thread may begin long work.
   bool MayBeginLong() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return long_now_ < most_long_; }

@@ -60,7 +60,7 @@ class Builder:
     def write(self, path, row, result):
         graph = helper.make_graph(
             self.nodes, path.stem, [helper.make_tensor_value_info("x", FLOAT, ["rows", *row])],
-            [helper.make_tensor_value_info(result, FLOAT, None)], self.constants)
+            [helper.make_tensor_value_info(result, FLOAT, ["rows", "units"])], self.constants)
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
         path.write_bytes(model.SerializeToString())
         return Wide(path, row)

@@ -52,7 +52,7 @@ struct Limits {
   uint32_t max_shared_memory_regions = 1024;              // registered by name
   uint64_t max_model_bytes = uint64_t{2} << 30;           // of an ONNX model, with external data
   uint64_t max_model_constant_bytes = uint64_t{4} << 30;  // of a program of a model
-  // From its file to its compiled form. Infinite: no limit.
+  // To read its file, and to make and compile one program of it. Infinite: no limit.
   absl::Duration max_model_compile_time = absl::Minutes(5);
   uint64_t max_total_model_bytes = 0;                // memory of all models
   uint64_t max_inline_model_bytes = 0;               // of these, those that callers have sent

@@ -28,8 +28,8 @@ struct LimitedProgram {
 // Whether it is the error of work that CompileLimit has stopped at the limit.
 bool TookTooLong(const absl::Status& status);
 
-// The time that a program may take from its file to its compiled form, without waits. Thread-safe,
-// if `timer` outlives it.
+// The time that a model's file may take to be read, and that one program of it may take to be made
+// and compiled, without waits. Thread-safe, if `timer` outlives it.
 class CompileLimit {
  public:
   // Infinite: no limit.

@@ -42,24 +42,11 @@ uint64_t IncrementalBytes(const Program& program, const CpuPlan& plan, uint64_t 
   return bytes <= std::max(most, kFewBytes) ? bytes : 0;
 }
 
-uint64_t SumOf(const std::vector<SharedBytes>& shared) {
-  uint64_t bytes = 0;
-  for (const SharedBytes& each : shared) bytes += each.bytes;
-  return bytes;
-}
-
 class CompiledCpuProgram : public CompiledProgram {
  public:
   CompiledCpuProgram(const Program& program, CpuPlan plan, uint64_t scratch_bytes,
                      uint64_t min_incremental_bytes)
-      : CompiledProgram(
-            program, {.kept_bytes = sizeof(CompiledCpuProgram) + 512 * plan.nodes.size() +
-                                    SumOf(ConstantsOf(plan)),
-                      .shared = ConstantsOf(plan),
-                      .scratch_bytes = scratch_bytes,
-                      .run_bytes = CostBytes(plan),
-                      .incremental_bytes = IncrementalBytes(program, plan, min_incremental_bytes),
-                      .rounding = RoundingOf(plan)}),
+      : CompiledProgram(program, CostOf(program, plan, scratch_bytes, min_incremental_bytes)),
         plan_(std::move(plan)),
         has_single_tasks_(std::all_of(plan_.phases.begin(), plan_.phases.end(),
                                       [](const CpuPhase& phase) { return phase.tasks == 1; })) {}
@@ -69,6 +56,18 @@ class CompiledCpuProgram : public CompiledProgram {
   ProgramReport Report() const override { return ReportOf(program(), plan_); }
 
  private:
+  static ProgramCost CostOf(const Program& program, const CpuPlan& plan, uint64_t scratch_bytes,
+                            uint64_t min_incremental_bytes) {
+    ProgramCost cost = {.kept_bytes = sizeof(CompiledCpuProgram) + 512 * plan.nodes.size(),
+                        .shared = ConstantsOf(plan),
+                        .scratch_bytes = scratch_bytes,
+                        .run_bytes = CostBytes(plan),
+                        .incremental_bytes = IncrementalBytes(program, plan, min_incremental_bytes),
+                        .rounding = RoundingOf(plan)};
+    for (const SharedBytes& each : cost.shared) cost.kept_bytes += each.bytes;
+    return cost;
+  }
+
   const CpuPlan plan_;
   const bool has_single_tasks_;
 };

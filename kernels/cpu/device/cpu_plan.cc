@@ -76,8 +76,8 @@ class ConstantKeeper {
       if (value.kind != ValueKind::kConstant) continue;
       for (const Reader& reader : readers_[v]) {
         if (abandoned_.stop_requested()) return;
-        if (CanKeep(reader))
-          Keep(reader, {value.constant->digest()}, "", [&] { return value.constant->data(); });
+        if (!CanKeep(reader)) continue;
+        Keep(reader, {value.constant->digest()}, "", [&] { return value.constant->data(); });
       }
     }
     for (size_t n = 0; n < program_.nodes.size() && !abandoned_.stop_requested(); ++n) {

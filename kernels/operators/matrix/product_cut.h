@@ -31,6 +31,7 @@ BatchPlace PlaceOf(const ProductWork& work, uint64_t index,
 enum class ProductMethod {
   kPanels,
   kLines,   // B are patches of an image, whose lines are copied once for all taps
+  kTiles,   // patches of 3 x 3 taps, by tiles of the outputs (winograd.h)
   kRow,     // one row, and the rows of B are adjacent numbers
   kDots,    // one row, and the columns of B are adjacent numbers
   kWindow,  // one channel of an image, and few rows: its lines are read in place
@@ -55,16 +56,33 @@ struct ProductCut {
   // as those of B.
   bool has_row_lanes = false;
   bool packs_first = false;  // A is packed before, in scratch
-  uint64_t scratch = 0;      // where: in floats
-  uint64_t pack_rows = 0;    // of a task that packs A
+  uint64_t scratch = 0;      // where: in floats of ProductScratch::a
+  uint64_t pack_rows = 0;    // of a task that packs A; kTiles multiplies so many at a time
   uint64_t packs = 0;        // such tasks
+  // Of kTiles: the parts of the channels whose inputs are transformed before; 0 if each task
+  // transforms its own.
+  uint64_t input_parts = 0;
+  uint64_t input_scratch = 0;  // where: in floats of ProductScratch::inputs
+  uint64_t transforms = 0;     // such tasks
 };
+
+// Whether a task computes lines of an image.
+inline bool HasBands(ProductMethod method) {
+  return method == ProductMethod::kLines || method == ProductMethod::kTiles;
+}
 
 // Parts of the columns that are different tasks.
 uint64_t ColumnPartsOf(const ProductWork& work, const ProductCut& cut);
 
-// `scratch` is the number of floats of scratch that are taken already; A may take more.
-ProductCut CutOf(const ProductWork& work, const MatrixKernels& kernels, uint64_t& scratch);
+// The floats of scratch that products take. Those of A come last: nothing takes them once A is
+// kept.
+struct ProductScratch {
+  uint64_t inputs = 0;
+  uint64_t a = 0;
+};
+
+// `scratch` is what is taken already; the product may take more.
+ProductCut CutOf(const ProductWork& work, const MatrixKernels& kernels, ProductScratch& scratch);
 
 }  // namespace opmill
 

@@ -4,6 +4,7 @@
 
 #include "kernels/base/rounding.h"
 #include "kernels/operators/matrix/product_cut.h"
+#include "kernels/operators/matrix/winograd.h"
 
 namespace opmill {
 namespace {
@@ -63,6 +64,7 @@ void CutLines(const ProductWork& work, const MatrixKernels& kernels, uint64_t co
 
 ProductMethod MethodOf(const ProductWork& work) {
   constexpr uint64_t kMostWindowRows = 4;
+  if (CanTile(work)) return ProductMethod::kTiles;
   if (work.image.has_value() && CanReadLines(*work.image)) {
     const uint64_t taps = work.image->taps.size();
     if (work.rows <= kMostWindowRows && work.depth == taps) return ProductMethod::kWindow;
@@ -117,26 +119,32 @@ bool HasRowLanes(const ProductWork& work, const MatrixKernels& kernels, const Pr
   return by_rows * (work.depth + kTransposing) < by_columns * work.depth;
 }
 
-void PlacePackedA(const ProductWork& work, ProductCut& cut, uint64_t& scratch) {
+// Packs A, of which each copy takes so many floats, in a phase of its own.
+void PackFirst(const ProductWork& work, uint64_t floats, ProductCut& cut, ProductScratch& scratch) {
   const uint64_t copies = CopiesOf(work, kProductA);
-  const uint64_t floats = copies * cut.row_panels * cut.panel_rows * work.depth;
+  cut.packs_first = true;
+  cut.scratch = scratch.a;
+  scratch.a += copies * floats;
+  cut.packs = copies * CeilDiv(work.rows, cut.pack_rows);
+}
+
+void PlacePackedA(const ProductWork& work, ProductCut& cut, ProductScratch& scratch) {
+  const uint64_t copies = CopiesOf(work, kProductA);
+  const uint64_t floats = cut.row_panels * cut.panel_rows * work.depth;
   if ((cut.method != ProductMethod::kPanels && cut.method != ProductMethod::kLines) ||
       cut.has_direct_a || work.rows * work.depth <= kSmallA || cut.tasks < 2 * copies ||
-      floats * sizeof(float) > kMostPackedBytes) {
+      copies * floats * sizeof(float) > kMostPackedBytes) {
     return;
   }
-  cut.packs_first = true;
-  cut.scratch = scratch;
-  scratch += floats;
   cut.pack_rows =
       std::max<uint64_t>(kPackElements / (work.depth * cut.panel_rows), 1) * cut.panel_rows;
-  cut.packs = copies * CeilDiv(work.rows, cut.pack_rows);
+  PackFirst(work, floats, cut, scratch);
 }
 
 }  // namespace
 
 uint64_t ColumnPartsOf(const ProductWork& work, const ProductCut& cut) {
-  if (cut.method == ProductMethod::kLines) return work.image->axes[0].outputs * cut.bands;
+  if (HasBands(cut.method)) return work.image->axes[0].outputs * cut.bands;
   return CeilDiv(work.columns, cut.columns);
 }
 
@@ -179,12 +187,19 @@ BatchPlace PlaceOf(const ProductWork& work, uint64_t index,
   return place;
 }
 
-ProductCut CutOf(const ProductWork& work, const MatrixKernels& kernels, uint64_t& scratch) {
+ProductCut CutOf(const ProductWork& work, const MatrixKernels& kernels, ProductScratch& scratch) {
   ProductCut cut;
   cut.panel_rows = EvenPart(work.rows, kernels.panel_rows);
   cut.row_panels = CeilDiv(work.rows, cut.panel_rows);
   cut.block_depth = work.depth == 0 ? 1 : EvenPart(work.depth, kBlockDepth);
   cut.method = MethodOf(work);
+  if (cut.method == ProductMethod::kTiles) {
+    CutTiles(work, kernels, cut);
+    cut.tasks = TasksOf(work, cut);
+    PackFirst(work, TiledFloats(work, cut), cut, scratch);
+    TransformFirst(work, kernels, cut, scratch);
+    return cut;
+  }
   cut.has_row_lanes = HasRowLanes(work, kernels, cut);
   if (cut.has_row_lanes) {
     cut.panel_rows = kernels.panel_columns;

@@ -7,6 +7,7 @@
 #include "kernels/operators/elementwise/element_wise_kernels.h"
 #include "kernels/operators/matrix/product_output.h"
 #include "kernels/operators/matrix/product_part.h"
+#include "kernels/operators/matrix/winograd.h"
 
 namespace opmill {
 namespace {
@@ -45,6 +46,8 @@ class TaskProduct {
       MultiplyWindow(block);
     } else if (cut_.method == ProductMethod::kLines) {
       MultiplyLines(block);
+    } else if (cut_.method == ProductMethod::kTiles) {
+      MultiplyTiles(part_, task_, buffers_, block);
     } else {
       MultiplyBlocks(block);
     }

@@ -24,18 +24,28 @@ struct ProductTask {
   uint64_t rows = 0;
   uint64_t column = 0;
   uint64_t columns = 0;
-  // Of kLines, which column and columns are.
+  // Of kLines and kTiles, which column and columns are.
   uint64_t z = 0;
   uint64_t line = 0;
   uint64_t lines = 0;
 };
 
+// In their order. The first ones may have no tasks.
+enum class ProductPhase {
+  kPack,       // A
+  kTransform,  // the inputs of kTiles
+  kMultiply,
+};
+
 // Immutable after Keep.
 class ProductPart {
  public:
-  // `scratch`: as CutOf.
-  ProductPart(const MatrixKernels& kernels, ProductWork work, uint64_t& scratch)
-      : kernels_(kernels), work_(std::move(work)), cut_(CutOf(work_, kernels, scratch)) {}
+  // `scratch`: as CutOf. It outlives the part.
+  ProductPart(const MatrixKernels& kernels, ProductWork work, ProductScratch& scratch)
+      : kernels_(kernels),
+        scratch_(scratch),
+        work_(std::move(work)),
+        cut_(CutOf(work_, kernels, scratch)) {}
 
   const MatrixKernels& kernels() const { return kernels_; }
   const ProductWork& work() const { return work_; }
@@ -50,19 +60,25 @@ class ProductPart {
   const std::shared_ptr<const KeptFloats>& kept_a() const { return kept_a_; }
   const std::shared_ptr<const KeptFloats>& kept_b() const { return kept_b_; }
 
-  // Tasks that pack A before, and those of products.
-  uint64_t packs() const { return keeps_a() ? 0 : cut_.packs; }
-  uint64_t tasks() const { return cut_.tasks; }
+  uint64_t TasksOf(ProductPhase phase) const {
+    if (phase == ProductPhase::kPack) return keeps_a() ? 0 : cut_.packs;
+    return phase == ProductPhase::kTransform ? cut_.transforms : cut_.tasks;
+  }
   ProductTask TaskAt(uint64_t index) const;  // of element 0 of BatchesOf
   // The elements of the batches that a task computes, one after the other: first and end.
   std::pair<uint64_t, uint64_t> BatchesOf(uint64_t index) const;
 
   void RunPack(uint64_t index, const RunBuffers& buffers) const;
+  void RunTransform(uint64_t index, const RunBuffers& buffers) const;
 
   Elements InputOf(size_t input, const RunBuffers& buffers) const {
     return {buffers.inputs[input], work_.is_half};
   }
   uint64_t OutputOffset(const ProductTask& task) const;
+  // What kTransform has made of the inputs.
+  float* Transformed(const RunBuffers& buffers) const {
+    return reinterpret_cast<float*>(buffers.scratch) + cut_.input_scratch;
+  }
 
   // Whether each task packs its rows of A.
   bool PacksA() const { return !cut_.packs_first && !cut_.has_direct_a && !keeps_a(); }
@@ -87,7 +103,7 @@ class ProductPart {
   template <typename Pack>
   void ForEachCopy(ProductTensor tensor, const Pack& pack) const;
   float* ScratchOfA(const RunBuffers& buffers) const {
-    return reinterpret_cast<float*>(buffers.scratch) + cut_.scratch;
+    return reinterpret_cast<float*>(buffers.scratch) + scratch_.inputs + cut_.scratch;
   }
   uint64_t AFloats() const;
   uint64_t PaddedColumns() const;
@@ -96,6 +112,7 @@ class ProductPart {
   uint64_t OffsetOfB(const ProductTask& task, uint64_t k0) const;
 
   const MatrixKernels& kernels_;
+  const ProductScratch& scratch_;
   const ProductWork work_;
   const ProductCut cut_;
   std::shared_ptr<const KeptFloats> kept_a_;

@@ -5,6 +5,7 @@
 #include "absl/strings/str_join.h"
 #include "kernels/base/rounding.h"
 #include "kernels/operators/matrix/product_part.h"
+#include "kernels/operators/matrix/winograd.h"
 
 namespace opmill {
 
@@ -41,7 +42,9 @@ std::string ProductPart::FormOf(ProductTensor tensor) const {
   } else if (cut_.method == ProductMethod::kWindow) {
     absl::StrAppend(&form, " window ", work_.rows);
   } else {
-    absl::StrAppend(&form, " rows ", work_.rows, " in ", cut_.row_panels, " of ", cut_.panel_rows);
+    const bool has_tiles = cut_.method == ProductMethod::kTiles;
+    absl::StrAppend(&form, has_tiles ? " tiled rows " : " rows ", work_.rows, " in ",
+                    cut_.row_panels, " of ", cut_.panel_rows);
   }
   for (const auto& dim : work_.batches) {
     const uint64_t stride = dim.strides[tensor];
@@ -55,7 +58,7 @@ ProductTask ProductPart::TaskAt(uint64_t index) const {
   const uint64_t part = index % column_parts;
   const uint64_t row = index / column_parts % CeilDiv(work_.rows, cut_.rows) * cut_.rows;
   ProductTask task = {.row = row, .rows = std::min(cut_.rows, work_.rows - row)};
-  if (cut_.method == ProductMethod::kLines) {
+  if (HasBands(cut_.method)) {
     const auto& axes = work_.image->axes;
     task.z = part / cut_.bands;
     task.line = part % cut_.bands * cut_.band_lines;
@@ -82,6 +85,14 @@ void ProductPart::RunPack(uint64_t index, const RunBuffers& buffers) const {
          .row = row,
          .rows = std::min(cut_.pack_rows, work_.rows - row)},
         buffers, ScratchOfA(buffers));
+}
+
+void ProductPart::RunTransform(uint64_t index, const RunBuffers& buffers) const {
+  const uint64_t bands = ColumnPartsOf(work_, cut_);
+  ProductTask task = TaskAt(index / cut_.input_parts % bands);
+  task.batch = PlaceOf(work_, index / cut_.input_parts / bands, kProductB);
+  TransformTiles(*this, task, index % cut_.input_parts, InputOf(work_.b.input, buffers),
+                 Transformed(buffers));
 }
 
 uint64_t ProductPart::OutputOffset(const ProductTask& task) const {
@@ -185,6 +196,7 @@ void ProductPart::ForEachCopy(ProductTensor tensor, const Pack& pack) const {
 }
 
 uint64_t ProductPart::AFloats() const {
+  if (cut_.method == ProductMethod::kTiles) return TiledFloats(work_, cut_);
   const bool is_window = cut_.method == ProductMethod::kWindow;
   return work_.depth * (is_window ? work_.rows : cut_.row_panels * cut_.panel_rows);
 }
@@ -195,6 +207,10 @@ uint64_t ProductPart::PaddedColumns() const {
 
 void ProductPart::PackA(const ProductTask& task, const RunBuffers& buffers, float* packed) const {
   float* const to = packed + task.batch.copy * AFloats();
+  if (cut_.method == ProductMethod::kTiles) {
+    WriteTiled(*this, task, InputOf(work_.a.input, buffers), to);
+    return;
+  }
   for (uint64_t k0 = 0; k0 < work_.depth; k0 += cut_.block_depth) {
     const uint64_t depth = std::min(cut_.block_depth, work_.depth - k0);
     PackRows(task, buffers, k0, depth,

@@ -14,18 +14,16 @@ namespace {
 class ProductProgram : public CpuProgram {
  public:
   explicit ProductProgram(std::vector<ProductWork> works) : kernels_(FindMatrixKernels()) {
-    uint64_t scratch = 0;
     for (ProductWork& work : works) {
       cost_bytes_ += CountOf(work.batches) *
                      (sizeof(float) * (work.rows * work.columns + work.rows * work.depth +
                                        work.columns * work.depth) +
                       work.rows * work.columns * work.depth / 8);
       const auto& part =
-          parts_.emplace_back(std::make_unique<ProductPart>(kernels_, std::move(work), scratch));
+          parts_.emplace_back(std::make_unique<ProductPart>(kernels_, std::move(work), scratch_));
       rounding_ =
           absl::HashOf(rounding_, part->cut().method, part->cut().block_depth, part->work().depth);
     }
-    scratch_bytes_ = scratch * sizeof(float);
     task_bytes_ = sizeof(float) * 3 * kBlockElements;
     CountPhases();
   }
@@ -60,14 +58,13 @@ class ProductProgram : public CpuProgram {
   }
 
   void Run(size_t phase, uint64_t index, const RunBuffers& buffers) const override {
-    const bool packs = phase + 1 < phases_.size();
-    const auto count_of = [&](const ProductPart& part) {
-      return packs ? part.packs() : part.tasks();
-    };
+    const ProductPhase kind = kinds_[phase];
     size_t p = 0;
-    for (; index >= count_of(*parts_[p]); ++p) index -= count_of(*parts_[p]);
-    if (packs) {
+    for (; index >= parts_[p]->TasksOf(kind); ++p) index -= parts_[p]->TasksOf(kind);
+    if (kind == ProductPhase::kPack) {
       parts_[p]->RunPack(index, buffers);
+    } else if (kind == ProductPhase::kTransform) {
+      parts_[p]->RunTransform(index, buffers);
     } else {
       RunProducts(*parts_[p], index, buffers);
     }
@@ -75,18 +72,18 @@ class ProductProgram : public CpuProgram {
 
  private:
   void CountPhases() {
-    uint64_t tasks = 0;
-    uint64_t packs = 0;
-    for (const auto& part : parts_) {
-      tasks += part->tasks();
-      packs += part->packs();
+    kinds_.clear();
+    phases_.clear();
+    for (const ProductPhase kind :
+         {ProductPhase::kPack, ProductPhase::kTransform, ProductPhase::kMultiply}) {
+      uint64_t tasks = 0;
+      for (const auto& part : parts_) tasks += part->TasksOf(kind);
+      if (tasks == 0 && kind != ProductPhase::kMultiply) continue;
+      kinds_.push_back(kind);
+      phases_.push_back(tasks);
     }
-    phases_ = {tasks};
-    if (packs > 0) {
-      phases_.insert(phases_.begin(), packs);
-    } else {
-      scratch_bytes_ = 0;
-    }
+    const bool packs = kinds_[0] == ProductPhase::kPack;
+    scratch_bytes_ = (scratch_.inputs + (packs ? scratch_.a : 0)) * sizeof(float);
   }
 
   void RunProducts(const ProductPart& part, uint64_t index, const RunBuffers& buffers) const {
@@ -108,7 +105,9 @@ class ProductProgram : public CpuProgram {
   }
 
   const MatrixKernels kernels_;
+  ProductScratch scratch_;
   std::vector<std::unique_ptr<ProductPart>> parts_;
+  std::vector<ProductPhase> kinds_;  // of phases()
   std::unique_ptr<const CpuFollower> follower_;
 };
 

@@ -252,7 +252,10 @@ TEST(CpuPlan, AChainFollowsAConvolution) {
                                {{1, 40, 60, 1}, {25, 40, 5, 1}},
                                {{1, 3, 40, 1}, {4, 3, 5, 1}, {2, 1}, {2, 0}},
                                {{1, 2, 1, 900}, {40, 2, 1, 400}, {1, 100}},
-                               {{1, 8, 12, 12}, {12, 4, 3, 3}, {1, 1}, {1, 1}, 2}}) {
+                               {{1, 8, 12, 12}, {12, 4, 3, 3}, {1, 1}, {1, 1}, 2},
+                               // By tiles, for which tasks share what they read, or do not.
+                               {{1, 20, 18, 15}, {70, 20, 3, 3}, {1, 1}, {1, 1}},
+                               {{2, 17, 50, 41}, {19, 17, 3, 3}}}) {
     ProgramBuilder b;
     const uint32_t input = b.Input(Floats(c.input));
     const uint32_t filter = b.Input(Floats(c.filter));
@@ -372,6 +375,33 @@ TEST(CpuPlan, ProgramsForOtherBatchesShareWhatTheyKeep) {
 
 // Threads that need the same numbers have the same ones, also while the last program that has them
 // ends.
+TEST(CpuPlan, ConvolutionsOfImagesOfAnySizeShareTheirFilters) {
+  KeptConstants kept;
+  std::vector<CpuPlan> plans;
+  const std::unique_ptr<Device> device = CreateCpuDevice({.threads = 2, .max_inline_bytes = 0});
+  std::vector<std::shared_ptr<const CompiledProgram>> compiled;
+  TensorBytes weights;
+  for (const std::vector<uint32_t>& sizes :
+       {std::vector<uint32_t>{1, 20, 60, 60}, {1, 20, 16, 16}, {3, 20, 20, 33}}) {
+    ProgramBuilder b;
+    const uint32_t image = b.Input(Floats(sizes));
+    const TensorDesc filter = Floats({70, 20, 3, 3});
+    const uint32_t filters = b.Input(filter);
+    const ConvolutionDesc desc = {.input = b.tensor(image), .filter = filter, .bias = {}};
+    const Program program = *Validate(b.Return(b.Add(desc, {image, filters})[0]).program());
+    std::vector<TensorBytes> inputs = RandomInputs(program, 1);
+    if (weights.empty()) weights = inputs[1];
+    inputs[1] = weights;
+    const std::vector<TensorBytes> expected = RunOn(program, inputs, 1);
+    const Program of_size = WithConstant(program, filters, inputs);
+    plans.push_back(MakeCpuPlan(of_size, kept));
+    EXPECT_EQ(KeptBy(plans.back()), KeptBy(plans.front()));
+    compiled.push_back(*device->Compile(of_size));
+    EXPECT_EQ(RunCompiled(*device, compiled.back(), inputs), expected);
+  }
+  EXPECT_EQ(kept.size(), 1u);
+}
+
 TEST(KeptConstants, AreSharedByThreadsAndReleasedWithTheLast) {
   KeptConstants kept;
   std::vector<std::thread> threads;

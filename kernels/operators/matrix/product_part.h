@@ -68,6 +68,9 @@ class ProductPart {
   // The elements of the batches that a task computes, one after the other: first and end.
   std::pair<uint64_t, uint64_t> BatchesOf(uint64_t index) const;
 
+  // TaskMemory that a task takes.
+  uint64_t TaskFloats() const;
+
   void RunPack(uint64_t index, const RunBuffers& buffers) const;
   void RunTransform(uint64_t index, const RunBuffers& buffers) const;
 

@@ -43,8 +43,8 @@ std::string ProductPart::FormOf(ProductTensor tensor) const {
     absl::StrAppend(&form, " window ", work_.rows);
   } else {
     const bool has_tiles = cut_.method == ProductMethod::kTiles;
-    absl::StrAppend(&form, has_tiles ? " tiled rows " : " rows ", work_.rows, " in ",
-                    cut_.row_panels, " of ", cut_.panel_rows);
+    absl::StrAppend(&form, " rows ", work_.rows, " in ", cut_.row_panels, " of ", cut_.panel_rows);
+    if (has_tiles) absl::StrAppend(&form, " tiled by ", cut_.pack_rows);
   }
   for (const auto& dim : work_.batches) {
     const uint64_t stride = dim.strides[tensor];
@@ -93,6 +93,11 @@ void ProductPart::RunTransform(uint64_t index, const RunBuffers& buffers) const 
   task.batch = PlaceOf(work_, index / cut_.input_parts / bands, kProductB);
   TransformTiles(*this, task, index % cut_.input_parts, InputOf(work_.b.input, buffers),
                  Transformed(buffers));
+}
+
+uint64_t ProductPart::TaskFloats() const {
+  if (cut_.method == ProductMethod::kTiles) return TileTaskFloats(work_, kernels_, cut_);
+  return 3 * kBlockElements;
 }
 
 uint64_t ProductPart::OutputOffset(const ProductTask& task) const {

@@ -1,5 +1,6 @@
 // Matrix products in blocks, as in BLIS: a task has a range of rows and columns of one product. It
 // packs each block of B into panels, and multiplies it with all panels of A.
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -21,10 +22,10 @@ class ProductProgram : public CpuProgram {
                       work.rows * work.columns * work.depth / 8);
       const auto& part =
           parts_.emplace_back(std::make_unique<ProductPart>(kernels_, std::move(work), scratch_));
+      task_bytes_ = std::max(task_bytes_, sizeof(float) * part->TaskFloats());
       rounding_ =
           absl::HashOf(rounding_, part->cut().method, part->cut().block_depth, part->work().depth);
     }
-    task_bytes_ = sizeof(float) * 3 * kBlockElements;
     CountPhases();
   }
 

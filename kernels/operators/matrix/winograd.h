@@ -18,6 +18,10 @@ bool CanTile(const ProductWork& work);
 // the cache.
 void CutTiles(const ProductWork& work, const MatrixKernels& kernels, ProductCut& cut);
 
+// The most floats of its own that a task has.
+uint64_t TileTaskFloats(const ProductWork& work, const MatrixKernels& kernels,
+                        const ProductCut& cut);
+
 // The floats of A in tiles: transformed, in panels; as it is; and the largest magnitude of each
 // row.
 uint64_t TiledFloats(const ProductWork& work, const ProductCut& cut);

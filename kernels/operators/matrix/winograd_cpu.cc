@@ -18,7 +18,9 @@ constexpr uint64_t kMoreInputs = kTileInputs - kTileSide;  // of a line than out
 // Of fewer, transforming takes longer than it saves.
 constexpr uint64_t kLeastChannels = 16;
 constexpr uint64_t kLeastTiles = 16;
-constexpr uint64_t kMostTiles = 64;  // of a band
+// Of a band, and their product with the channels: 4.5 MiB of a task's memory.
+constexpr uint64_t kMostTiles = 64;
+constexpr uint64_t kMostInputs = uint64_t{1} << 15;
 constexpr uint64_t kWantedTasks = 4;
 constexpr uint64_t kGroupPanels = 4;
 constexpr uint64_t kMostTiledFloats = uint64_t{16} << 20;
@@ -276,10 +278,10 @@ bool CanTile(const ProductWork& work) {
     const auto [down, right] = std::pair<int64_t, int64_t>(t / 3, t % 3);
     if (image.taps[t] != std::array<int64_t, 3>{z, y + down, x + right}) return false;
   }
-  const uint64_t tiles =
-      CeilDiv(image.axes[1].outputs, kTileSide) * CeilDiv(image.axes[2].outputs, kTileSide);
+  const uint64_t columns = CeilDiv(image.axes[2].outputs, kTileSide);
   return work.rows >= kLeastChannels && ChannelsOf(work) >= kLeastChannels &&
-         tiles >= kLeastTiles &&
+         ChannelsOf(work) * columns <= kMostInputs &&
+         CeilDiv(image.axes[1].outputs, kTileSide) * columns >= kLeastTiles &&
          kTileNumbers * ChannelsOf(work) * work.rows * CopiesOf(work, kProductA) <=
              kMostTiledFloats;
 }
@@ -289,7 +291,8 @@ void CutTiles(const ProductWork& work, const MatrixKernels& kernels, ProductCut&
   const auto& axes = work.image->axes;
   const uint64_t rows = CeilDiv(axes[1].outputs, kTileSide);
   const uint64_t columns = CeilDiv(axes[2].outputs, kTileSide);
-  const uint64_t most = EvenPart(rows, std::max<uint64_t>(kMostTiles / columns, 1));
+  const uint64_t most_tiles = std::min(kMostTiles, kMostInputs / ChannelsOf(work));
+  const uint64_t most = EvenPart(rows, std::max<uint64_t>(most_tiles / columns, 1));
   // Of the heights that take not many more bands the one whose bands fill vectors best.
   uint64_t least_vectors = std::numeric_limits<uint64_t>::max();
   for (uint64_t height = most; height > most / 2; --height) {
@@ -304,10 +307,13 @@ void CutTiles(const ProductWork& work, const MatrixKernels& kernels, ProductCut&
   cut.bands = CeilDiv(axes[1].outputs, cut.band_lines);
   cut.columns = cut.band_lines * axes[2].outputs;
   const uint64_t bands = CountOf(work.batches) * ColumnPartsOf(work, cut);
-  const uint64_t task_panels = CeilDiv(cut.row_panels, CeilDiv(kWantedTasks, bands));
-  const uint64_t group_panels = EvenPart(task_panels, kGroupPanels);
+  // Groups that do not depend on the image, so that images of all sizes share the filters; as many
+  // as tasks can have in equal numbers.
+  const uint64_t group_panels =
+      CeilDiv(cut.row_panels, RoundUp(CeilDiv(cut.row_panels, kGroupPanels), kWantedTasks));
   cut.pack_rows = group_panels * cut.panel_rows;
-  cut.rows = std::min(work.rows, RoundUp(task_panels, group_panels) * cut.panel_rows);
+  const uint64_t groups = CeilDiv(work.rows, cut.pack_rows);
+  cut.rows = std::min(work.rows, CeilDiv(groups, CeilDiv(kWantedTasks, bands)) * cut.pack_rows);
 }
 
 void TransformFirst(const ProductWork& work, const MatrixKernels& kernels, ProductCut& cut,
@@ -318,6 +324,16 @@ void TransformFirst(const ProductWork& work, const MatrixKernels& kernels, Produ
   cut.transforms = bands * cut.input_parts;
   cut.input_scratch = scratch.inputs;
   scratch.inputs += bands * TransformedFloats({work, kernels, cut.band_lines}, cut);
+}
+
+uint64_t TileTaskFloats(const ProductWork& work, const MatrixKernels& kernels,
+                        const ProductCut& cut) {
+  const TileInputs inputs(work, kernels, cut.band_lines);
+  const uint64_t products = kTileNumbers * (cut.pack_rows * inputs.tile_stride() + kernels.lanes);
+  const uint64_t lines = inputs.lines() * inputs.line_width() + kTileReadAhead;
+  const uint64_t plain_lines = ChannelsOf(work) * 3 * (inputs.width() + kMoreInputs);
+  return inputs.floats() + lines + 2 * MemoryOfTiles(inputs.tiles()) +
+         std::max(products, plain_lines + kTileReadAhead + inputs.width());
 }
 
 uint64_t TiledFloats(const ProductWork& work, const ProductCut& cut) {

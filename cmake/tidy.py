@@ -1,18 +1,16 @@
 #!/usr/bin/env python3
 """Runs clang-tidy on sources: tidy.py [--all] CLANG_TIDY BUILD.
 
-By default on those that differ, or include what differs, from the commit that changed.py compares with; on all
-sources if there is no such commit, or if the checks themselves differ.
+By default on those that differ, or whose header does, from the commit that changed.py compares with, and on as few
+others as include every other header that differs. In the rest, only how they use what differs could be wrong: --all,
+which runs each night, reads every source. So does a run without such a commit, or if the checks themselves differ.
 
 A source that has passed is not checked again before it, what it includes, or the checks change; build/lint
-holds the hashes of those.
-
-Sources that the build joins are read together if only what they include has changed, which takes a quarter of
-the time. Any that changed themselves are read alone, and so does --all: only then is a missing #include seen.
+holds the hashes of those. Each is read alone, also if the build joins it with others: only then is a missing #include
+seen.
 """
 
 import argparse
-import collections
 import concurrent.futures
 import hashlib
 import json
@@ -32,20 +30,14 @@ GENERATED = re.compile(r"(\.grpc)?\.pb\.h$")
 # uses.
 PRECOMPILED = re.compile(
     r" -Winvalid-pch| -include \S*/cmake_pch\.hxx| -Wno-(stringop|array|subobject)-\w+| --param=\S+")
-JOINED = re.compile(r"/Unity/unity_\d+_cxx\.cxx$")  # several sources as one
-JOINED_FILTER = r"--header-filter=(kernels|shaders|tests|server|client)/.*\.(h|cc)$"
 
 
 def commands_of(build):
-    """The commands that compile each source alone, and those that compile several as one."""
+    """The command that compiles each source, alone also where the build joins several."""
     for command in json.loads((build / "compile_commands.json").read_text()):
-        command["command"] = PRECOMPILED.sub("", command["command"])
-        joined = command["file"]
-        yield command
-        if JOINED.search(joined):
-            for path in INCLUDE.findall(pathlib.Path(joined).read_text()):
-                yield command | {"file": path, "joined": joined,
-                                 "command": command["command"].replace(joined, path)}
+        file = command["file"]
+        for path in INCLUDE.findall(pathlib.Path(file).read_text()) if "/Unity/" in file else [file]:
+            yield command | {"file": path, "command": PRECOMPILED.sub("", command["command"]).replace(file, path)}
 
 
 class Sources:
@@ -77,6 +69,18 @@ def key(files, command):
     return PASSED / digest.hexdigest()[:32]
 
 
+def cover(touched, changed):
+    """Of sources, each with the changed files that it includes: those that changed or whose header did, and as few
+    others as include the rest."""
+    read = {path for path in touched if not changed.isdisjoint((path, path[:-2] + "h"))}
+    rest = set().union(*touched.values()).difference(*(touched[path] for path in read))
+    while rest:
+        most = max(touched, key=lambda path: len(touched[path] & rest))
+        read.add(most)
+        rest -= touched[most]
+    return read
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--all", action="store_true")
@@ -85,51 +89,37 @@ def main():
     arguments = parser.parse_args()
 
     PASSED.mkdir(parents=True, exist_ok=True)
-    commands = list(commands_of(arguments.build))
-    of_source = {os.path.relpath(command["file"]): command for command in commands}
-    joined_into = {}
-    for command in commands:
-        if "joined" in command:  # which clang-tidy refuses
-            joined_into[os.path.relpath(command["file"])] = command.pop("joined")
-    (PASSED / "compile_commands.json").write_text(json.dumps(commands))
+    commands = {os.path.relpath(command["file"]): command for command in commands_of(arguments.build)}
+    (PASSED / "compile_commands.json").write_text(json.dumps(list(commands.values())))
 
     changed, why = (None, "--all") if arguments.all else changes()
     if changed is not None and changed & CHECKS:
         changed, why = None, "the checks differ"
-    sources, checked = Sources(), []
+    sources = Sources()
     tracked = set(git("ls-files", "--cached", "--others", "--exclude-standard", "*.cc"))
-    for path in sorted(tracked & of_source.keys()):
-        files = sources.closure(path)
-        if changed is None or files & changed:
-            checked.append((path, key(files, of_source[path]["command"])))
-    waiting = {path: passed for path, passed in checked if not passed.exists()}
-    units = collections.defaultdict(list)  # read together
-    for path in waiting:
-        is_alone = changed is None or path in changed
-        units[path if is_alone else joined_into.get(path, path)].append(path)
-    units = {unit if len(paths) > 1 else paths[0]: paths for unit, paths in units.items()}
-    print(f"clang-tidy: {len(checked)} of {len(tracked)} sources ({why}), {len(waiting)} not yet passed",
-          flush=True)
+    closures = {path: sources.closure(path) for path in sorted(tracked & commands.keys())}
+    touched = read = closures.keys()
+    if changed is not None:
+        touched = {path: files & changed for path, files in closures.items() if files & changed}
+        read = cover(touched, changed)
+    passed = {path: key(closures[path], commands[path]["command"]) for path in sorted(read)}
+    waiting = [path for path in passed if not passed[path].exists()]
+    print(f"clang-tidy: {len(read)} of {len(touched)} sources that the change touches ({why}), "
+          f"{len(waiting)} not yet passed", flush=True)
 
-    def tidy(unit, paths):
-        """Statuses and outputs."""
-        result = subprocess.run([arguments.clang_tidy, "--quiet", "-p", PASSED,
-                                 *([] if unit in paths else [JOINED_FILTER]), unit],
+    def tidy(path):
+        result = subprocess.run([arguments.clang_tidy, "--quiet", "-p", PASSED, path],
                                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False)
         if result.returncode == 0:
-            for path in paths:
-                waiting[path].touch()
-        elif unit not in paths:  # the names of one source may trouble another one
-            return [answer for path in paths for answer in tidy(path, [path])]
-        return [(result.returncode, result.stdout)]
+            passed[path].touch()
+        return result
 
     failed = False
     jobs = int(os.environ.get("OPMILL_JOBS") or os.cpu_count())
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        for answers in pool.map(tidy, units.keys(), units.values()):
-            for status, output in answers:
-                print(output, end="", flush=True)
-                failed |= status != 0
+        for result in pool.map(tidy, waiting):
+            print(result.stdout, end="", flush=True)
+            failed |= result.returncode != 0
     return failed
 
 

@@ -47,17 +47,18 @@ class ExecuteOnSoftware(UnaryCase):
                             arrays.expect_arg(array, [0, 2], extreme, direction))
 
     def test_reduce_computes_each_function(self):
-        for function, dtypes in arrays.FUNCTION_TYPES.items():
-            for dtype in set(dtypes) & set(SOME_TYPES):
-                array = arrays.awkward(dtype, (4, 33, 3), seed=2)
-                with self.subTest(function=function, dtype=dtype):
-                    outcome = self.run_on(arrays.reduce(array, function, [1]), array)
-                    actual = arrays.array_of(outcome)
-                    expected = arrays.expect_reduce(array, function, [1])
-                    if expected.dtype == np.float64:
-                        arrays.check_close(actual, expected, array, function, [1])
-                    else:
-                        np.testing.assert_array_equal(actual, expected)
+        for index, (function, dtypes) in enumerate(arrays.FUNCTION_TYPES.items()):
+            some = [dtype for dtype in SOME_TYPES if dtype in dtypes]
+            dtype = some[index % len(some)]
+            array = arrays.awkward(dtype, (4, 33, 3), seed=2)
+            with self.subTest(function=function, dtype=dtype):
+                outcome = self.run_on(arrays.reduce(array, function, [1]), array)
+                actual = arrays.array_of(outcome)
+                expected = arrays.expect_reduce(array, function, [1])
+                if expected.dtype == np.float64:
+                    arrays.check_close(actual, expected, array, function, [1])
+                else:
+                    np.testing.assert_array_equal(actual, expected)
 
     def test_top_k_gives_values_and_indices(self):
         for dtype in SOME_TYPES:

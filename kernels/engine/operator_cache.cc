@@ -120,7 +120,7 @@ std::shared_ptr<OperatorCache::Wait> OperatorCache::Join(const Program& validate
     const absl::MutexLock lock(&mutex_);
     Entry& entry = entries_[key];
     is_mine = entry.compilation == nullptr;
-    if (is_mine) entry.compilation = std::make_shared<Compilation>(key);
+    if (is_mine) entry.compilation = std::make_shared<Compilation>(key, generation_);
     entry.last_use = ++clock_;
     wait->compilation = entry.compilation;
     if (entry.compiled) {
@@ -226,6 +226,7 @@ std::optional<CachedOperator> OperatorCache::FindEntry(const KeyOrOperator& key)
 
 void OperatorCache::Invalidate() {
   absl::MutexLock lock(&mutex_);
+  ++generation_;
   entries_.clear();
   kernel_uses_.clear();
   memory_uses_.clear();
@@ -269,7 +270,12 @@ void OperatorCache::Settle(const std::shared_ptr<Compilation>& compilation) {
 void OperatorCache::Keep(const std::shared_ptr<Compilation>& compilation) {
   const absl::Status& status = compilation->result.status();
   if (!status.ok() && !absl::IsCancelled(status)) ++statistics_.failures;
-  const auto found = entries_.find(compilation->key);
+  auto found = entries_.find(compilation->key);
+  if (found == entries_.end() && compilation->result.ok() &&
+      compilation->generation == generation_) {
+    // Its last caller left when it was about to end.
+    found = entries_.emplace(compilation->key, Entry{compilation, ++clock_}).first;
+  }
   // Invalidate, or Leave.
   if (found == entries_.end() || found->second.compilation != compilation) return;
   if (!compilation->result.ok()) {

@@ -63,7 +63,8 @@ using CompileResult = absl::StatusOr<std::shared_ptr<const CompiledProgram>>;
 // How a caller gets a program.
 struct CacheRequest {
   std::shared_ptr<const CompiledProgram> compiled = nullptr;  // if the caller has compiled it
-  // After a stop, the caller waits no longer. A compilation that no caller waits for is stopped.
+  // After a stop, the caller waits no longer. A compilation that no caller waits for is stopped; if
+  // it ends all the same, its program is kept.
   std::stop_token cancelled = {};
   // Compiles it, if this caller is the first that needs it. Ends soon after a stop of
   // `abandoned`, which it may request itself. Null: the device compiles it.
@@ -156,8 +157,10 @@ class OperatorCache {
   };
 
   struct Compilation {
-    explicit Compilation(Key of)
-        : key(std::move(of)), text(std::make_shared<const std::string>(ToString(*key.program))) {}
+    Compilation(Key of, uint64_t its_generation)
+        : key(std::move(of)),
+          text(std::make_shared<const std::string>(ToString(*key.program))),
+          generation(its_generation) {}
 
     CachedOperator AnswerOf(bool was_cached, absl::Duration duration) const {
       return {*result, was_cached, duration, key.program, text};
@@ -165,6 +168,7 @@ class OperatorCache {
 
     const Key key;
     const std::shared_ptr<const std::string> text;
+    const uint64_t generation;
     const std::stop_source abandoned;
     std::vector<std::shared_ptr<Wait>> waits;  // under mutex_
     CompileResult result =
@@ -213,7 +217,8 @@ class OperatorCache {
   absl::flat_hash_map<uint64_t, size_t> kernel_uses_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<const void*, size_t> memory_uses_ ABSL_GUARDED_BY(mutex_);  // the same
   OperatorCacheStatistics statistics_ ABSL_GUARDED_BY(mutex_);
-  uint64_t clock_ ABSL_GUARDED_BY(mutex_) = 0;  // counts uses
+  uint64_t clock_ ABSL_GUARDED_BY(mutex_) = 0;       // counts uses
+  uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;  // counts calls of Invalidate
 };
 
 }  // namespace opmill

@@ -246,6 +246,36 @@ TEST(OperatorCache, ACallerDoesNotJoinACompilationThatIsBeingStopped) {
   EXPECT_EQ(device.compiled, 2);
 }
 
+TEST(OperatorCache, KeepsAProgramWhoseLastCallerLeftJustBeforeItsEnd) {
+  CountingDevice device;
+  std::stop_source leaves;
+  const auto cache = OperatorCache::Create(device, {});
+  device.on_compile = [&](int number) {
+    if (number == 1) leaves.request_stop();
+    return absl::OkStatus();
+  };
+  const Program program = ProgramOf(SumOf(9));
+  const auto leave = [&] {
+    return cache->Get(program, absl::InfiniteFuture(), {.cancelled = leaves.get_token()}).status();
+  };
+  EXPECT_EQ(leave().code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(cache->statistics().entries, 1u);
+  const auto later = cache->Get(program);
+  ASSERT_TRUE(later.ok()) << later.status();
+  EXPECT_TRUE(later->was_cached);
+  EXPECT_EQ(device.compiled, 1);
+  // Not one of a lost device.
+  cache->Invalidate();
+  leaves = std::stop_source();
+  device.on_compile = [&](int) {
+    leaves.request_stop();
+    cache->Invalidate();
+    return absl::OkStatus();
+  };
+  EXPECT_EQ(leave().code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(cache->statistics().entries, 0u);
+}
+
 TEST(OperatorCache, ACallerThatIsGoneAlreadyStopsItsCompilation) {
   EndlessDevice device;
   const auto cache = OperatorCache::Create(device, {});

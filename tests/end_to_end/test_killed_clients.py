@@ -13,8 +13,8 @@ import arrays
 from server_process import SANITIZED, ServerProcess, plain_environment
 
 AT_A_TIME = 6
-WARM_UP = 60
-REST = 140
+# So many show growth, which a sanitizer hides.
+WARM_UP, REST = (12, 48) if SANITIZED else (60, 140)
 MAX_GROWTH_BYTES = 64 << 20
 
 
@@ -33,7 +33,7 @@ class KilledClients(unittest.TestCase):
         self.assertEqual(sum(died.values()), count)
         return died
 
-    def test_two_hundred_killed_in_a_row_leave_the_server_as_it_was(self):
+    def test_many_killed_in_a_row_leave_the_server_as_it_was(self):
         self.kill_clients(WARM_UP)
         resting = api.wait_until_idle(self.stub).device.buffer_bytes_in_use
         before = self.server.status_bytes("VmRSS")

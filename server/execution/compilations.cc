@@ -69,8 +69,9 @@ absl::Status Compilations::Post(Wanted wanted, Admission::Load load, OperatorCac
     --posted_;
     return admitted;
   }
-  workers_.PostLowPriority([this, wanted = std::move(wanted), found = std::move(found),
-                            done = std::move(done)]() mutable {
+  const std::stop_token cancelled = wanted.cancelled;
+  auto compile = [this, wanted = std::move(wanted), found = std::move(found),
+                  done = std::move(done)]() mutable {
     CacheRequest request = RequestOf(wanted.limited, std::move(wanted.cancelled));
     request.compiled = std::move(found.planned);
     cache_.Get(wanted.program, std::move(request),
@@ -80,7 +81,8 @@ absl::Status Compilations::Post(Wanted wanted, Admission::Load load, OperatorCac
                  if (got.ok()) got->duration += planned;
                  done(ForCaller(limited, std::move(got)));
                });
-  });
+  };
+  workers_.PostLowPriority(std::move(compile), cancelled);
   return absl::OkStatus();
 }
 

@@ -115,7 +115,7 @@ void Executor::Prepare(const std::shared_ptr<Execution>& execution, Compilations
                       [this, execution](const auto& compiled) { Prepared(execution, compiled); });
   };
   if (request.model != nullptr && request.model->graph != nullptr) {
-    workers_.PostLong(std::move(compile));
+    workers_.PostLong(std::move(compile), execution->abandoned());
   } else {
     workers_.Post(std::move(compile));
   }

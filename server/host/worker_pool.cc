@@ -16,8 +16,27 @@ WorkerPool::~WorkerPool() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-void WorkerPool::Add(Queue& queue, std::function<void()> work) {
-  queue.push_back({++last_, std::move(work)});
+void WorkerPool::Add(Queue& queue, Work work) {
+  work.number = ++last_;
+  queue.push_back(std::move(work));
+}
+
+void WorkerPool::Watch(const std::shared_ptr<Cancel>& cancel, const std::stop_token& cancelled) {
+  if (cancelled.stop_possible()) {
+    cancel->emplace(cancelled, [this, of = cancel.get()] { Hurry(of); });
+  }
+}
+
+void WorkerPool::Hurry(const Cancel* cancel) {
+  const absl::MutexLock lock(&mutex_);
+  for (Queue* const queue : {&long_, &low_priority_}) {
+    const auto at = std::find_if(queue->begin(), queue->end(),
+                                 [&](const Work& work) { return work.cancel.get() == cancel; });
+    if (at == queue->end()) continue;
+    Add(posted_, std::move(*at));
+    queue->erase(at);
+    return;
+  }
 }
 
 void WorkerPool::Run() {
@@ -36,7 +55,7 @@ WorkerPool::Queue* WorkerPool::FindDue() {
 }
 
 bool WorkerPool::RunNext() {
-  std::function<void()> work;
+  Work work;
   bool is_long = false;
   {
     const auto changed = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -53,10 +72,10 @@ bool WorkerPool::RunNext() {
     }
     is_long = queue != &posted_;
     if (is_long) ++long_now_;
-    work = std::move(queue->front().run);
+    work = std::move(queue->front());
     queue->pop_front();
   }
-  work();
+  work.run();
   if (is_long) {
     const absl::MutexLock lock(&mutex_);
     --long_now_;

@@ -5,6 +5,9 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -25,28 +28,46 @@ class WorkerPool {
   uint32_t threads() const { return static_cast<uint32_t>(threads_.size()); }
   void Post(std::function<void()> work) ABSL_LOCKS_EXCLUDED(mutex_) {
     const absl::MutexLock lock(&mutex_);
-    Add(posted_, std::move(work));
+    Add(posted_, {.run = std::move(work)});
   }
-  // Work that may take seconds: one thread, if there are several, is left for that of Post.
-  void PostLong(std::function<void()> work) ABSL_LOCKS_EXCLUDED(mutex_) {
-    const absl::MutexLock lock(&mutex_);
-    Add(long_, std::move(work));
+  // Work that may take seconds: one thread, if there are several, is left for that of Post. After a
+  // stop of `cancelled` it takes little time, and does not wait for other long work any more.
+  void PostLong(std::function<void()> work, const std::stop_token& cancelled = {})
+      ABSL_LOCKS_EXCLUDED(mutex_) {
+    const auto cancel = std::make_shared<Cancel>();
+    {
+      const absl::MutexLock lock(&mutex_);
+      Add(long_, {.run = std::move(work), .cancel = cancel});
+    }
+    Watch(cancel, cancelled);
   }
   // The same with low priority: runs when no other work is waiting, or kMostAhead pieces of it have
   // gone ahead.
-  void PostLowPriority(std::function<void()> work) ABSL_LOCKS_EXCLUDED(mutex_) {
-    const absl::MutexLock lock(&mutex_);
-    Add(low_priority_, std::move(work));
+  void PostLowPriority(std::function<void()> work, const std::stop_token& cancelled = {})
+      ABSL_LOCKS_EXCLUDED(mutex_) {
+    const auto cancel = std::make_shared<Cancel>();
+    {
+      const absl::MutexLock lock(&mutex_);
+      Add(low_priority_, {.run = std::move(work), .cancel = cancel});
+    }
+    Watch(cancel, cancelled);
   }
 
  private:
+  using Cancel = std::optional<std::stop_callback<std::function<void()>>>;
+  // Destroyed without the lock, which the callback takes.
   struct Work {
     uint64_t number = 0;  // in the order of Add
     std::function<void()> run;
+    std::shared_ptr<Cancel> cancel = nullptr;
   };
   using Queue = std::deque<Work>;
 
-  void Add(Queue& queue, std::function<void()> work) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Add(Queue& queue, Work work) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Calls Hurry after a stop.
+  void Watch(const std::shared_ptr<Cancel>& cancel, const std::stop_token& cancelled);
+  // Posts the work with this callback as work that takes little time, if it still waits.
+  void Hurry(const Cancel* cancel) ABSL_LOCKS_EXCLUDED(mutex_);
   void Run();
   // Whether a thread may begin long work.
   bool MayBeginLong() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return long_now_ < most_long_; }

@@ -377,6 +377,25 @@ TEST_F(ExecutorLimits, StopsACompilationWhenAllItsCallersAreGone) {
   ExpectNextOneWorks();
 }
 
+TEST_F(ExecutorLimits, ACallerWhoLeavesDoesNotWaitForAWorker) {
+  device_.HoldCompiler();
+  std::atomic<int> done = 0;
+  const auto count = [&done](const absl::StatusOr<CachedOperator>&) { ++done; };
+  const int busy = static_cast<int>(executor_->workers()) - 1;
+  for (int i = 0; i < busy; ++i) {
+    Compilations::Wanted wanted = Wanted();
+    wanted.program = ProgramOf(SumOf(100 + static_cast<uint32_t>(i)));
+    ASSERT_TRUE(executor_->Compile(std::move(wanted), count).ok());
+  }
+  device_.WaitUntilCompiling(busy);
+  std::stop_source gone;
+  ASSERT_TRUE(executor_->Compile(Wanted(gone.get_token()), count).ok());
+  gone.request_stop();
+  WaitUntil([&done] { return done == 1; });
+  device_.ReleaseCompiler();
+  WaitUntil([&] { return done == busy + 1; });
+}
+
 TEST_F(ExecutorLimits, CompilesNothingNewWhileDraining) {
   executor_->Drain();
   const auto never = [](const absl::StatusOr<CachedOperator>&) { FAIL() << "It was refused."; };

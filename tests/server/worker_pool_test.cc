@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <latch>
+#include <stop_token>
 #include <thread>
 #include <vector>
 
@@ -102,6 +103,55 @@ TEST(WorkerPool, LongWorkGoesAheadOfLowPriority) {
     may_end.count_down();
   }
   EXPECT_EQ(order, (std::vector<int>{1, 2}));
+}
+
+TEST(WorkerPool, CancelledWorkDoesNotWaitForLongWork) {
+  std::atomic<int> order = 0;
+  int other = 0;
+  std::latch held(1);
+  std::latch may_end(1);
+  std::latch cancelled(4);
+  std::stop_source gone;
+  std::stop_source gone_before;
+  gone_before.request_stop();
+  {
+    WorkerPool pool(2);
+    pool.PostLong([&] {
+      held.count_down();
+      may_end.wait();
+    });
+    held.wait();
+    pool.PostLong([&] { other = ++order; });
+    for (const std::stop_source& source : {gone, gone_before}) {
+      const auto work = [&] {
+        ++order;
+        cancelled.count_down();
+      };
+      pool.PostLong(work, source.get_token());
+      pool.PostLowPriority(work, source.get_token());
+    }
+    gone.request_stop();
+    cancelled.wait();  // while the other thread is held
+    may_end.count_down();
+  }
+  EXPECT_EQ(other, 5);
+  gone.request_stop();  // of no effect
+}
+
+// A stop may come at any time.
+TEST(WorkerPool, RunsWorkOnceHoweverItIsCancelled) {
+  std::atomic<int> done = 0;
+  constexpr int kRounds = 2000;
+  {
+    WorkerPool pool(3);
+    for (int i = 0; i < kRounds; ++i) {
+      std::stop_source gone;
+      std::thread other([&] { gone.request_stop(); });
+      pool.PostLong([&done] { ++done; }, gone.get_token());
+      other.join();
+    }
+  }
+  EXPECT_EQ(done, kRounds);
 }
 
 TEST(WorkerPool, LongWorkKeepsItsTurn) {

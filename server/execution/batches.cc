@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
+#include "absl/container/flat_hash_map.h"
 #include "kernels/base/steady_time.h"
 #include "server/execution/execution.h"
 #include "server/execution/joinable.h"
@@ -16,6 +16,9 @@ namespace {
 
 // Groups that are kept although none of their executions is in progress.
 constexpr size_t kMostGroups = 256;
+// After a joined program took too long, none is made for its shape for so many times the limit: a
+// worker spends at most a tenth of its time in vain.
+constexpr int64_t kPause = 10;
 
 BatchOptions Limited(BatchOptions options, uint64_t row_bytes) {
   options.max_rows = static_cast<uint32_t>(std::clamp<uint64_t>(
@@ -46,8 +49,9 @@ class BatchGroup {
   // Of Advance, if no other event comes before.
   std::pair<absl::Time, DeadlineTimer::Handle> timer_ ABSL_GUARDED_BY(mutex_) = {
       absl::InfiniteFuture(), DeadlineTimer::kNone};
-  bool is_making_ ABSL_GUARDED_BY(mutex_) = false;                    // a joined program
-  absl::flat_hash_set<JoinedShape> refused_ ABSL_GUARDED_BY(mutex_);  // those that have none
+  bool is_making_ ABSL_GUARDED_BY(mutex_) = false;  // a joined program
+  // Those that have none until then.
+  absl::flat_hash_map<JoinedShape, absl::Time> refused_until_ ABSL_GUARDED_BY(mutex_);
 };
 
 Batch::~Batch() {
@@ -127,7 +131,7 @@ std::shared_ptr<Batch> Batches::MakeBatch(const std::shared_ptr<BatchGroup>& gro
   for (const auto& member : members) {
     if (!CanJoin(*member, *joined, shape.rows)) {
       const absl::MutexLock lock(&group->mutex_);
-      if (group->refused_.insert(shape).second) {
+      if (group->refused_until_.try_emplace(shape, absl::InfiniteFuture()).second) {
         LogLine(LogLevel::kWarning, "batch")
             .Add("model", member->request().description())
             .Add("rows", uint64_t{shape.rows})
@@ -157,7 +161,9 @@ std::shared_ptr<const CompiledProgram> Batches::FindJoined(const std::shared_ptr
   }
   {
     const absl::MutexLock lock(&group->mutex_);
-    if (group->is_making_ || group->refused_.contains(shape)) return nullptr;
+    const auto refused = group->refused_until_.find(shape);
+    const bool is_refused = refused != group->refused_until_.end() && SteadyNow() < refused->second;
+    if (group->is_making_ || is_refused) return nullptr;
     group->is_making_ = true;
   }
   workers_.PostLowPriority([this, group, shape] { MakeJoined(group, shape); });
@@ -165,16 +171,18 @@ std::shared_ptr<const CompiledProgram> Batches::FindJoined(const std::shared_ptr
 }
 
 void Batches::MakeJoined(const std::shared_ptr<BatchGroup>& group, const JoinedShape& shape) {
-  const absl::StatusOr<std::shared_ptr<const Program>> program =
-      group->joinable_->Make(shape, limit_);
-  absl::Status made = program.status();
-  if (program.ok() && *program != nullptr) {
-    made = compilations_.Get(**program, group->joinable_->limited()).status();
+  const absl::StatusOr<JoinedProgram> joined = group->joinable_->Make(shape, limit_);
+  absl::Status made = joined.status();
+  if (joined.ok() && joined->program != nullptr) {
+    made = compilations_.Get(*joined->program, joined->limited).status();
   }
   const absl::MutexLock lock(&group->mutex_);
   group->is_making_ = false;
+  group->refused_until_.erase(shape);
   if (made.ok() || absl::IsUnavailable(made)) return;
-  group->refused_.insert(shape);
+  const absl::Duration pause =
+      TookTooLong(made) ? kPause * limit_.most() : absl::InfiniteDuration();
+  group->refused_until_.emplace(shape, SteadyNow() + pause);
   LogLine(LogLevel::kWarning, "batch")
       .Add("rows", uint64_t{shape.rows})
       .Add("error", made.message());

@@ -46,17 +46,19 @@ class JoinableModel final : public Joinable {
     auto made = model->FindProgram(WithRows(shape.rows));
     return made == nullptr ? nullptr : ProgramOf(std::move(made));
   }
-  absl::StatusOr<std::shared_ptr<const Program>> Make(const JoinedShape& shape,
-                                                      const CompileLimit& limit) const override {
+  absl::StatusOr<JoinedProgram> Make(const JoinedShape& shape,
+                                     const CompileLimit& limit) const override {
+    JoinedProgram joined = {.program = nullptr, .limited = limited_};
     const std::shared_ptr<const onnx::Model> model = model_.lock();
-    if (model == nullptr) return nullptr;
+    if (model == nullptr) return joined;
     auto made = limit.Run(limited_, [&](const std::stop_token& abandoned) {
       return model->ProgramFor(WithRows(shape.rows), abandoned);
     });
     if (!made.ok()) return made.status();
-    return ProgramOf(*std::move(made));
+    joined.limited.spent = (*made)->duration;
+    joined.program = ProgramOf(*std::move(made));
+    return joined;
   }
-  LimitedProgram limited() const override { return limited_; }
 
  private:
   onnx::InputBindings WithRows(uint32_t rows) const {
@@ -158,14 +160,13 @@ class JoinableOperator final : public Joinable {
   std::shared_ptr<const Program> Find(const JoinedShape& shape) const override {
     return std::make_shared<const Program>(ProgramOf(At(shape)));
   }
-  absl::StatusOr<std::shared_ptr<const Program>> Make(
-      const JoinedShape& shape, const CompileLimit& /*limit*/) const override {
+  absl::StatusOr<JoinedProgram> Make(const JoinedShape& shape,
+                                     const CompileLimit& /*limit*/) const override {
     for (const auto& tensor : shared_) {
-      if (tensor.expired()) return nullptr;
+      if (tensor.expired()) return JoinedProgram();
     }
-    return Find(shape);
+    return JoinedProgram{.program = Find(shape), .limited = {}};
   }
-  LimitedProgram limited() const override { return {}; }
 
  private:
   explicit JoinableOperator(const OperatorDesc& desc) : desc_(desc) {}

@@ -34,6 +34,11 @@ struct JoinedShape {
   }
 };
 
+struct JoinedProgram {
+  std::shared_ptr<const Program> program;
+  LimitedProgram limited;  // when it is compiled
+};
+
 // Requests that differ only in their rows: for the same model, which joins requests; or for the
 // same operator and the same resident tensors, if its schema has rows. Requests for an operator may
 // also differ in the length of the rows of their outputs, in whether they have the schema's
@@ -57,11 +62,9 @@ class Joinable {
                               uint32_t rows) const = 0;
   // The program of a run: null if it has not been made yet.
   virtual std::shared_ptr<const Program> Find(const JoinedShape& shape) const = 0;
-  // Null if it is not needed any more.
-  virtual absl::StatusOr<std::shared_ptr<const Program>> Make(const JoinedShape& shape,
-                                                              const CompileLimit& limit) const = 0;
-  // What is limited when a program is compiled.
-  virtual LimitedProgram limited() const = 0;
+  // Without a program if none is needed any more.
+  virtual absl::StatusOr<JoinedProgram> Make(const JoinedShape& shape,
+                                             const CompileLimit& limit) const = 0;
 };
 
 }  // namespace opmill

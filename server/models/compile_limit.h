@@ -35,6 +35,7 @@ class CompileLimit {
   // Infinite: no limit.
   CompileLimit(DeadlineTimer& timer, absl::Duration most) : timer_(timer), most_(most) {}
 
+  absl::Duration most() const { return most_; }
   // The error of work for this program that was stopped at the limit.
   absl::Status TooLong(const LimitedProgram& of) const;
 

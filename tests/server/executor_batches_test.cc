@@ -9,6 +9,7 @@
 #include "kernels/onnx/read_model.h"
 #include "kernels/operators/search/search_desc.h"
 #include "server/execution/batches.h"
+#include "server/execution/joinable.h"
 #include "server/tensors/tensor_store.h"
 #include "tests/onnx/model_text.h"
 #include "tests/server/executor_fixture.h"
@@ -153,6 +154,44 @@ TEST_F(ExecutorBatchesTest, ARunThatNobodyWaitsForIsAbandoned) {
   run.done(absl::CancelledError("The run was abandoned."));
   run = {};
   ExpectDone({0, 1});
+}
+
+TEST_F(ExecutorBatchesTest, AJoinedProgramThatTakesTooLongIsTriedAgainLater) {
+  Limits limits;
+  limits.max_model_compile_time = absl::Milliseconds(200);
+  Restart(limits);
+  ASSERT_TRUE(cache_->Get(*ProgramFor(1)).ok());
+  device_.HoldCompiler();
+  // The number of runs of the two that gather.
+  const auto serve = [this] {
+    executions_.clear();
+    BeginRows(2);
+    EndFirstTwo();
+    const size_t runs = device_.pending_runs();
+    while (device_.pending_runs() > 0) device_.Complete();
+    ExpectDone({0, 1, 2, 3});
+    return runs;
+  };
+  EXPECT_EQ(serve(), 2u);
+  device_.WaitUntilAbandoned(1);
+  device_.ReleaseCompiler();
+  const int compiled = device_.compiled();
+  EXPECT_EQ(serve(), 2u);
+  absl::SleepFor(absl::Milliseconds(100));
+  EXPECT_EQ(device_.compiled(), compiled);
+  WaitUntil([&serve] { return serve() == 1; });
+  EXPECT_EQ(device_.compiled(), compiled + 1);
+}
+
+TEST_F(ExecutorBatchesTest, WhatAJoinedProgramTookToMakeCountsWhenItIsCompiled) {
+  const ExecutionRequest request = {.program = ProgramFor(1),
+                                    .model = std::make_shared<const RequestedModel>(
+                                        RequestedModel{model_, *graph_->ProgramFor(SizesOf(1))})};
+  const auto joined = Joinable::Of(request)->Make({.rows = 4}, executor_->compile_limit());
+  ASSERT_TRUE(joined.ok()) << joined.status();
+  EXPECT_EQ(joined->limited.model, "relu version 1");
+  EXPECT_GT(joined->limited.spent, absl::ZeroDuration());
+  EXPECT_EQ(joined->limited.spent, (*graph_->ProgramFor(SizesOf(4)))->duration);
 }
 
 // Searches for queries that callers send, in vectors that stay on the server.

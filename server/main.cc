@@ -1,7 +1,9 @@
 // flags -> options -> Server::Create -> wait for the signal -> drain.
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
@@ -46,20 +48,34 @@ struct End {
 // Serves until `stop`, and drains. Calls `serving` once it serves.
 End Serve(const opmill::CommandLine& line, FILE* log, opmill::StopSignal& stop,
           const std::function<void()>& serving) {
-  auto server = opmill::Server::Create(line.server);
-  if (!server.ok()) {
-    opmill::LogLine(opmill::LogLevel::kError, "not_started").Add(server.status());
-    return {EXIT_FAILURE};
-  }
-  serving();
+  std::atomic<opmill::Server*> serves = nullptr;
   const auto reload = [&] {
     absl::Status reopened;
     if (!line.log_file.empty()) reopened = opmill::ReopenForAppending(log, line.log_file);
     opmill::LogLine(reopened.ok() ? opmill::LogLevel::kInfo : opmill::LogLevel::kWarning, "reload")
         .Add(reopened);
-    (*server)->ReloadAccess();
+    // One that starts has read its files just now, and watches them.
+    if (opmill::Server* const server = serves; server != nullptr) server->ReloadAccess();
   };
-  stop.Wait(reload);
+  // From the start, which may take minutes.
+  std::stop_source stopped;
+  std::thread signal_thread([&] {
+    stop.Wait(reload);
+    stopped.request_stop();
+  });
+  auto server = opmill::Server::Create(line.server, stopped.get_token());
+  if (!server.ok()) {
+    const bool was_stopped = stopped.stop_requested();
+    stop.Release();
+    signal_thread.join();
+    opmill::LogLine(was_stopped ? opmill::LogLevel::kInfo : opmill::LogLevel::kError,
+                    was_stopped ? "stopped" : "not_started")
+        .Add(server.status());
+    return {was_stopped ? EXIT_SUCCESS : EXIT_FAILURE};
+  }
+  serves = server->get();
+  serving();
+  signal_thread.join();
   std::thread second_signal_thread([&] {
     stop.Wait(reload);
     (*server)->AbortInFlight();

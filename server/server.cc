@@ -238,13 +238,14 @@ std::string CallersNeed(const AccessOptions& access) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerOptions& options) {
+absl::StatusOr<std::unique_ptr<Server>> Server::Create(const ServerOptions& options,
+                                                       const std::stop_token& stopped) {
   std::unique_ptr<Server> server(new Server(options));
-  RETURN_IF_ERROR(server->Initialize());
+  RETURN_IF_ERROR(server->Initialize(stopped));
   return server;
 }
 
-absl::Status Server::Initialize() {
+absl::Status Server::Initialize(const std::stop_token& stopped) {
   Limits& limits = options_.limits;
   ASSIGN_OR_RETURN(memory_, DivideMemory(HostMemoryBytes(),
                                          {.repository = !options_.repository.folder.empty(),
@@ -301,10 +302,12 @@ absl::Status Server::Initialize() {
                               *tensors_,
                               limits,
                               {models_, *inline_models_, *programs_, *model_budget_}};
+  const std::stop_callback stops(stopped, [this] { executor_->Drain(); });
   ASSIGN_OR_RETURN(
       repository_,
       ModelRepository::Open(options_.repository, model_limits, executor_->compile_limit(), models_,
                             [this](const auto& model) { return PrepareModel(*executor_, model); }));
+  if (stopped.stop_requested()) return CompileLimit::ServerStops();
   service_ = std::make_unique<OperatorService>(parts);
   const auto readiness = [this] {
     const absl::MutexLock lock(&phase_mutex_);

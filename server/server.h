@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -40,8 +41,10 @@ namespace opmill {
 
 class Server {
  public:
-  // The server accepts calls when this returns.
-  static absl::StatusOr<std::unique_ptr<Server>> Create(const ServerOptions& options);
+  // The server accepts calls when this returns. After a stop of `stopped` it loads no more models,
+  // and may return Unavailable.
+  static absl::StatusOr<std::unique_ptr<Server>> Create(const ServerOptions& options,
+                                                        const std::stop_token& stopped = {});
   ~Server();
 
   // The requested addresses, with a port of 0 replaced by the selected one.
@@ -62,7 +65,7 @@ class Server {
 
  private:
   explicit Server(const ServerOptions& options) : options_(options) {}
-  absl::Status Initialize();
+  absl::Status Initialize(const std::stop_token& stopped);
   absl::Status DrainCalls() ABSL_LOCKS_EXCLUDED(phase_mutex_);
   void LimitTransports();
   absl::Status ServeTensorFiles();

@@ -179,7 +179,7 @@ void Batches::MakeJoined(const std::shared_ptr<BatchGroup>& group, const JoinedS
   const absl::MutexLock lock(&group->mutex_);
   group->is_making_ = false;
   group->refused_until_.erase(shape);
-  if (made.ok() || absl::IsUnavailable(made)) return;
+  if (made.ok() || absl::IsUnavailable(made) || absl::IsCancelled(made)) return;
   const absl::Duration pause =
       TookTooLong(made) ? kPause * limit_.most() : absl::InfiniteDuration();
   group->refused_until_.emplace(shape, SteadyNow() + pause);

@@ -58,8 +58,10 @@ class Compilations {
   bool is_cheap() const { return device_.info().min_incremental_bytes != UINT64_MAX; }
   // The program, from `found` or compiled now.
   absl::StatusOr<CachedOperator> Get(const Program& program, absl::Time deadline, Found found);
+  // The same for no caller.
   absl::StatusOr<CachedOperator> Get(const Program& program, const LimitedProgram& limited) {
-    return ForCaller(limited, cache_.Get(program, absl::InfiniteFuture(), RequestOf(limited, {})));
+    return ForCaller(limited, cache_.Get(program, absl::InfiniteFuture(),
+                                         RequestOf(limited, limit_.background())));
   }
   // Compiles it now, unless another caller does. Calls `done` once, as OperatorCache::Get.
   void Get(const Program& program, const LimitedProgram& limited, std::stop_token cancelled,

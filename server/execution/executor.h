@@ -104,8 +104,11 @@ class Executor {
   // Traces a call without an execution that has succeeded.
   void Answered(const RequestOrigin& origin);
 
-  // Makes Begin refuse new executions.
-  void Drain() { draining_ = true; }
+  // Makes Begin refuse new executions, and stops work for models that no caller waits for.
+  void Drain() {
+    draining_ = true;
+    compile_limit_.StopBackground();
+  }
   // As in Room, of the callers that Begin has refused.
   std::shared_ptr<const CallerAccount> TakeRefused() { return room_.TakeRefused(); }
   bool ExceedsShare(const CallerAccount& owner, const CallerAccount& asking) const {
@@ -176,7 +179,7 @@ class Executor {
   SharedLimit queued_;  // executions that wait for the device
   std::atomic<bool> draining_ = false;
   std::atomic<bool> short_of_memory_ = false;
-  const CompileLimit compile_limit_;
+  CompileLimit compile_limit_;
   Compilations compilations_;
 
   Batches batches_;

@@ -45,12 +45,13 @@ absl::Status CompileOnlySize(Executor& executor, const std::shared_ptr<const Mod
   const RequestedModel requested = {model, made};
   absl::Notification is_compiled;
   absl::Status status;
-  RETURN_IF_ERROR(executor.Compile(
-      {.program = made->program, .limited = LimitedProgram::Of(&requested), .cancelled = {}},
-      [&](const auto& compiled) {
-        status = compiled.status();
-        is_compiled.Notify();
-      }));
+  RETURN_IF_ERROR(executor.Compile({.program = made->program,
+                                    .limited = LimitedProgram::Of(&requested),
+                                    .cancelled = executor.compile_limit().background()},
+                                   [&](const auto& compiled) {
+                                     status = compiled.status();
+                                     is_compiled.Notify();
+                                   }));
   is_compiled.WaitForNotification();
   return status;
 }
@@ -108,6 +109,8 @@ absl::Status Run(Executor& executor, ExecutionRequest request) {
   request.on_ready = [&](const std::shared_ptr<Execution>&) { has_ended.Notify(); };
   ASSIGN_OR_RETURN(const std::shared_ptr<Execution> execution, BeginPatiently(executor, request));
   executor.ReceiveNone(execution);
+  const std::stop_callback stops(executor.compile_limit().background(),
+                                 [&] { executor.Cancel(execution, CompileLimit::ServerStops()); });
   has_ended.WaitForNotification();
   absl::Status status = execution->status();
   executor.Finish(execution);
@@ -126,6 +129,7 @@ absl::Status PrepareModel(Executor& executor, const std::shared_ptr<const Model>
   const Model& model = *prepared;
   if (model.graph != nullptr && HasOneSize(model)) {
     const absl::Status compiled = CompileOnlySize(executor, prepared);
+    if (executor.compile_limit().background().stop_requested()) return CompileLimit::ServerStops();
     if (TookTooLong(compiled)) return compiled;
   }
   for (size_t i = 0; i < static_cast<size_t>(model.warm_ups.size()); ++i) {

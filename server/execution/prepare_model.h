@@ -13,7 +13,7 @@ namespace opmill {
 // An ONNX model whose inputs have one size each is compiled. If that takes longer than it may, this
 // fails; if it fails for another reason, requests get that. Then the warm-ups of the configuration
 // are computed; if one fails, so does this. Errors name the field of the configuration. May take
-// long.
+// long; ends soon after Executor::Drain, with Unavailable.
 absl::Status PrepareModel(Executor& executor, const std::shared_ptr<const Model>& model);
 
 }  // namespace opmill

@@ -46,8 +46,14 @@ absl::Status CompileLimit::Watch::Stopped(const absl::Status& cancelled) const {
   LogLine(is_late ? LogLevel::kWarning : LogLevel::kInfo, "compile_stopped")
       .Add("model", of_.model)
       .Add("after", of_.spent + (SteadyNow() - begun_))
-      .Add("reason", is_late ? "max_model_compile_time" : "no caller waits for it");
+      .Add("reason", is_late                                ? "max_model_compile_time"
+                     : limit_.background().stop_requested() ? "the server stops"
+                                                            : "no caller waits for it");
   return is_late ? limit_.TooLong(of_) : cancelled;
+}
+
+absl::Status CompileLimit::ServerStops() {
+  return absl::UnavailableError("The server is shutting down.");
 }
 
 absl::Status CompileLimit::TooLong(const LimitedProgram& of) const {

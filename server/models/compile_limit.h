@@ -50,11 +50,21 @@ class CompileLimit {
     if (absl::IsCancelled(result.status())) return watch.Stopped(result.status());
     return result;
   }
-  // The same for work that only the limit stops.
+  // The same for work that no caller waits for, such as loads of models: Unavailable after
+  // StopBackground.
   template <typename Work>
   auto Run(const LimitedProgram& of, const Work& work) const -> decltype(work(std::stop_token())) {
-    return Run(of, std::stop_source(), work);
+    std::stop_source abandoned;
+    const std::stop_callback stops(background(), [&] { abandoned.request_stop(); });
+    auto result = Run(of, abandoned, work);
+    if (absl::IsCancelled(result.status())) return ServerStops();
+    return result;
   }
+  // Stops such work, also what is yet to come: nobody needs it once the server stops.
+  void StopBackground() { background_.request_stop(); }
+  // Stops then.
+  std::stop_token background() const { return background_.get_token(); }
+  static absl::Status ServerStops();
 
  private:
   class Watch {
@@ -77,6 +87,7 @@ class CompileLimit {
 
   DeadlineTimer& timer_;
   const absl::Duration most_;
+  std::stop_source background_;
 };
 
 }  // namespace opmill

@@ -136,6 +136,7 @@ absl::Status ModelRepository::ReadAll() {
   table_.KeepOnly(names);
   uint64_t invalid = 0;
   for (const auto& [name, path] : folders) {
+    if (limit_.background().stop_requested()) return CompileLimit::ServerStops();
     const ModelFolder folder = Read(name, path, {});
     invalid += folder.errors.size();
     table_.Set(ShownName(name), folder);
@@ -215,6 +216,7 @@ absl::Status ModelRepository::CheckName(const std::string& name) const {
 absl::Status ModelRepository::Load(const std::string& name, const ModelOverride& override_with) {
   const auto load = [&]() -> absl::Status {
     RETURN_IF_ERROR(CheckName(name));
+    if (limit_.background().stop_requested()) return CompileLimit::ServerStops();
     const std::filesystem::path path = PathOf(options_.folder) / PathOf(name);
     std::error_code error;
     if (override_with.files.empty() && !std::filesystem::is_directory(path, error)) {

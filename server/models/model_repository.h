@@ -34,7 +34,7 @@ class ModelRepository {
 
   // Reads what is served from the start. Without a folder: the built-in models only. NotFound if it
   // is not a folder, ResourceExhausted if it has more than 4096 entries; if it has later, all
-  // models stay. `limit` and `table` must outlive it.
+  // models stay. `limit` and `table` must outlive it. CompileLimit::StopBackground ends loads.
   static absl::StatusOr<std::unique_ptr<ModelRepository>> Open(const RepositoryOptions& options,
                                                                const onnx::ModelLimits& limits,
                                                                const CompileLimit& limit,

@@ -2,8 +2,11 @@
 
 import concurrent.futures
 import hashlib
+import json
 import os
 import pathlib
+import signal
+import subprocess
 import tempfile
 import threading
 import time
@@ -13,7 +16,7 @@ import numpy as np
 import onnx
 import tritonclient.grpc as triton
 from onnx import TensorProto, helper
-from server_process import ServerProcess
+from server_process import SERVER, ServerProcess, plain_environment
 from test_onnx_serving import SECONDS, batch_model, infer, inputs_of
 from tritonclient.utils import InferenceServerException
 
@@ -87,8 +90,8 @@ class OnnxCompileTime(unittest.TestCase):
     def sentence(self, name, seconds, version=" version 1"):
         return f"Compiling the model {name}{version} takes more than {seconds}s (max_model_compile_time)."
 
-    def cpu_seconds(self):
-        fields = pathlib.Path(f"/proc/{self.server.pid}/stat").read_text().rpartition(")")[2].split()
+    def cpu_seconds(self, pid=None):
+        fields = pathlib.Path(f"/proc/{pid or self.server.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / TICKS
 
     def expect_rest(self):
@@ -232,6 +235,42 @@ class OnnxCompileTime(unittest.TestCase):
             time.sleep(0.1)
             call.cancel()
             self.assertEqual(infer(client, "slow", rows_of(SLOW // 4)).as_numpy("y").shape, (SLOW // 4, 2))
+
+    def end_while_it_computes(self):
+        before = self.cpu_seconds()
+        self.server.wait_until(lambda: self.cpu_seconds() > before + 1, SECONDS)
+        self.server.signal(signal.SIGTERM)
+        self.assertEqual(self.server.wait(SOON), 0)
+        self.assertEqual([line["reason"] for line in self.server.lines("compile_stopped")], ["the server stops"])
+
+    def test_a_shutdown_stops_loads(self):
+        limit = "--max_model_compile_time=inf"
+        pool = self.enterContext(concurrent.futures.ThreadPoolExecutor(1))
+        with self.subTest("of a folder that has changed"):
+            self.start(limit)
+            self.write("slow", slow_model(rows=SLOW))
+            self.end_while_it_computes()
+        self.write("kernels", many_kernels_model())
+        for name, device in (("slow", "cpu"), ("kernels", "software")):
+            with self.subTest("that a caller waits for", model=name):
+                client = self.start(limit, "--model_control_mode=explicit", device=device)
+                refused = pool.submit(self.refusal, lambda: client.load_model(name), "StatusCode.UNAVAILABLE")
+                self.end_while_it_computes()
+                self.assertEqual(refused.result(SECONDS),
+                                 f"The model {name} is not loaded: The server is shutting down.")
+        with self.subTest("before the server serves"):
+            process = subprocess.Popen([SERVER, "--address=127.0.0.1:0", "--device=cpu", "--log_format=json", limit,
+                                        f"--model_repository={self.folder}"],
+                                       stderr=subprocess.PIPE, env=plain_environment(), text=True)
+            self.addCleanup(process.kill)
+            deadline = time.monotonic() + SECONDS
+            while self.cpu_seconds(process.pid) < 2:
+                self.assertLess(time.monotonic(), deadline)
+                time.sleep(0.05)
+            process.send_signal(signal.SIGTERM)
+            log = process.communicate(timeout=SOON)[1]
+            self.assertEqual(process.returncode, 0, log)
+            self.assertEqual(json.loads(log.splitlines()[-1])["event"], "stopped")
 
     def test_a_caller_leaves_while_kernels_are_compiled(self):
         self.start("--max_model_compile_time=inf", device="software")

@@ -1,6 +1,8 @@
 #include "server/models/compile_limit.h"
 
 #include <memory>
+#include <stop_token>
+#include <thread>
 
 #include "absl/status/statusor.h"
 #include "absl/time/clock.h"
@@ -61,6 +63,22 @@ TEST(CompileLimit, WorkThatIsAbandonedIsNotLate) {
   const Made made = limit.Run({.model = "big"}, abandoned, Lasting(absl::Minutes(1)));
   EXPECT_EQ(made.status().code(), absl::StatusCode::kCancelled);
   EXPECT_FALSE(TookTooLong(made.status()));
+}
+
+TEST(CompileLimit, WhatNoCallerWaitsForEndsWithTheServer) {
+  DeadlineTimer timer;
+  CompileLimit limit(timer, absl::InfiniteDuration());
+  std::thread stops([&limit] {
+    absl::SleepFor(absl::Milliseconds(20));
+    limit.StopBackground();
+  });
+  const auto lasting = Lasting(absl::Minutes(1));
+  EXPECT_EQ(limit.Run({.model = "big"}, lasting).status(), CompileLimit::ServerStops());
+  stops.join();
+  EXPECT_EQ(limit.Run({.model = "next"}, lasting).status(), CompileLimit::ServerStops());
+  // A caller's work goes on.
+  const auto brief = Lasting(absl::Milliseconds(5));
+  EXPECT_EQ(limit.Run({.model = "big"}, std::stop_source(), brief).value(), 7);
 }
 
 TEST(CompileLimit, WorkThatEndsJustAfterTheLimitCounts) {

@@ -91,7 +91,7 @@ void Housekeeper::WatchMemory(absl::Time now) {
     ReleaseMemory();
     resident = ReadResidentBytes();
     if (resident > too_much) {
-      cache_.Evict((cache_.statistics().entries + 1) / 2);
+      cache_.Evict(resident - much);
       device_.ReleaseIdleKernels();
       ReturnFreeMemory();
       resident = ReadResidentBytes();

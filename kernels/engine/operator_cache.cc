@@ -235,9 +235,13 @@ void OperatorCache::Invalidate() {
   statistics_.kernels = 0;
 }
 
-void OperatorCache::Evict(size_t operators) {
+void OperatorCache::Evict(uint64_t bytes) {
   absl::MutexLock lock(&mutex_);
-  for (; operators > 0 && statistics_.entries > 0; --operators) EvictOldest();
+  const OperatorCacheStatistics before = statistics_;
+  const bool has_enough = before.bytes >= bytes;
+  const uint64_t most_bytes = has_enough ? before.bytes - bytes : before.bytes / 2;
+  const uint64_t most_entries = has_enough ? before.entries : before.entries / 2;
+  while (statistics_.bytes > most_bytes || statistics_.entries > most_entries) EvictOldest();
 }
 
 OperatorCacheStatistics OperatorCache::statistics() const {

@@ -106,8 +106,10 @@ class OperatorCache {
   // not found.
   std::optional<CachedOperator> FindNormalized(const OperatorDesc& validated);
 
-  // Evicts this many operators, least recently used first, to free memory.
-  void Evict(size_t operators);
+  // Evicts operators, least recently used first, until so many of statistics().bytes are free. If
+  // there are less, what takes memory is something else, such as kernels: half of the operators go,
+  // and at least half of the bytes.
+  void Evict(uint64_t bytes);
 
   // Forgets all operators after a device loss. A compilation in progress still serves its waiting
   // callers, but is not kept, and new callers do not join it.

@@ -377,10 +377,31 @@ TEST(OperatorCache, CountsWhatProgramsShareOnce) {
   ASSERT_TRUE(cache->Get(SumOf(4)).ok());  // the first gives way, and leaves the weights
   EXPECT_EQ(cache->statistics().entries, 3u);
   EXPECT_EQ(cache->statistics().bytes, 180u);
-  cache->Evict(2);
+  cache->Evict(41);  // the second has 40 for itself
   EXPECT_EQ(cache->statistics().bytes, 100u);
   cache->Evict(1);
   EXPECT_EQ(cache->statistics().bytes, 0u);
+}
+
+TEST(OperatorCache, EvictsUntilSoManyBytesAreFree) {
+  CountingDevice device;
+  const char weights = 0;
+  device.on_cost = [&](ProgramCost& cost) {
+    cost.kept_bytes = 100;
+    if (device.compiled <= 4) cost.shared = {{&weights, 90}};
+  };
+  const auto cache = OperatorCache::Create(device, {.capacity = 64});
+  for (uint32_t length = 1; length <= 8; ++length) ASSERT_TRUE(cache->Get(SumOf(length)).ok());
+  EXPECT_EQ(cache->statistics().bytes, 4 * 10 + 90 + 4 * 100u);
+  cache->Evict(50);  // the first four, which have the weights
+  EXPECT_EQ(cache->statistics().entries, 4u);
+  EXPECT_EQ(cache->statistics().bytes, 400u);
+  cache->Evict(100);
+  EXPECT_EQ(cache->statistics().entries, 3u);
+  EXPECT_TRUE(Find(*cache, SumOf(6)).has_value());
+  cache->Evict(301);  // more than they have
+  EXPECT_EQ(cache->statistics().entries, 1u);
+  EXPECT_TRUE(Find(*cache, SumOf(6)).has_value());  // used last
 }
 
 // Uses a different kernel for each type, but one for all lengths that end within a vector.

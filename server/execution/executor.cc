@@ -243,10 +243,15 @@ bool Executor::CopyPart(const std::shared_ptr<Execution>& execution, InputCopy& 
   return true;
 }
 
-void Executor::PostSteps(std::function<bool()> step) {
-  workers_.Post([this, step = std::move(step)] {
-    if (step()) PostSteps(step);
-  });
+void Executor::PostSteps(std::function<bool()> step, bool are_long) {
+  auto next = [this, step = std::move(step), are_long] {
+    if (step()) PostSteps(step, are_long);
+  };
+  if (are_long) {
+    workers_.PostLong(std::move(next));
+  } else {
+    workers_.Post(std::move(next));
+  }
 }
 
 void Executor::EndInputs(const std::shared_ptr<Execution>& execution, absl::string_view what) {

@@ -79,9 +79,9 @@ class Executor {
 
   // Calls `step` on threads of the executor until it returns false, one call at a time, alternating
   // with other work. A step should take about a millisecond.
-  void PostSteps(std::function<bool()> step);
-  // Calls `work` on a thread of the executor. It may take seconds.
-  void PostLong(std::function<void()> work) { workers_.PostLong(std::move(work)); }
+  void PostSteps(std::function<bool()> step) { PostSteps(std::move(step), /*are_long=*/false); }
+  // The same for steps that may take seconds.
+  void PostLongSteps(std::function<bool()> step) { PostSteps(std::move(step), /*are_long=*/true); }
 
   // Ends the execution with an error if input is missing. `what` says why no more chunks follow
   // ("end_of_inputs came").
@@ -135,6 +135,7 @@ class Executor {
 
  private:
   Admission::Load load() const;
+  void PostSteps(std::function<bool()> step, bool are_long);
   void EndAtDeadline(const std::shared_ptr<Execution>& execution);
   void Prepare(const std::shared_ptr<Execution>& execution, Compilations::Found found);
   void Prepared(const std::shared_ptr<Execution>& execution, absl::StatusOr<CachedOperator> found);

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <bit>
 #include <optional>
-#include <stop_token>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/base/errors.h"
 #include "kernels/onnx/model.h"
 #include "server/models/requested_model.h"
 #include "server/tensors/tensor_store.h"
@@ -51,12 +51,9 @@ class JoinableModel final : public Joinable {
     JoinedProgram joined = {.program = nullptr, .limited = limited_};
     const std::shared_ptr<const onnx::Model> model = model_.lock();
     if (model == nullptr) return joined;
-    auto made = limit.Run(limited_, [&](const std::stop_token& abandoned) {
-      return model->ProgramFor(WithRows(shape.rows), abandoned);
-    });
-    if (!made.ok()) return made.status();
-    joined.limited.spent = (*made)->duration;
-    joined.program = ProgramOf(*std::move(made));
+    ASSIGN_OR_RETURN(auto made, limit.ProgramFor(limited_, *model, WithRows(shape.rows)));
+    joined.limited.spent = made->duration;
+    joined.program = ProgramOf(std::move(made));
     return joined;
   }
 

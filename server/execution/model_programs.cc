@@ -126,7 +126,7 @@ absl::StatusOr<std::shared_ptr<ModelPrograms::Wait>> ModelPrograms::Await(
                                      absl::StrCat("The execution's time is over: ", what, ".")));
         });
   }
-  if (starts) PostNext();
+  if (starts) executor_.PostLongSteps([self = shared_from_this()] { return self->MakeNext(); });
   return wait;
 }
 
@@ -183,12 +183,6 @@ bool ModelPrograms::MakeNext() {
   for (const std::shared_ptr<Wait>& wait : waits) executor_.timer().Remove(wait->deadline);
   for (const auto& call : done) call(made);
   return true;
-}
-
-void ModelPrograms::PostNext() {
-  executor_.PostLong([self = shared_from_this()] {
-    if (self->MakeNext()) self->PostNext();
-  });
 }
 
 void PendingWork::Add(ModelPrograms& programs, const std::shared_ptr<ModelPrograms::Wait>& wait) {

@@ -92,7 +92,6 @@ class ModelPrograms : public std::enable_shared_from_this<ModelPrograms> {
   absl::Status TooManyWait(uint64_t up_to) const;
   // Does the work whose turn it is. False if none is left.
   bool MakeNext() ABSL_LOCKS_EXCLUDED(mutex_);
-  void PostNext();
 
   Executor& executor_;
   SharedLimit waits_;

@@ -30,18 +30,11 @@ bool HasOneSize(const Model& model) {
          });
 }
 
-absl::StatusOr<std::shared_ptr<const onnx::ModelProgram>> ProgramFor(
-    const Executor& executor, const Model& model, const onnx::InputBindings& bindings) {
-  return executor.compile_limit().Run(LimitedProgram::Of(model),
-                                      [&](const std::stop_token& abandoned) {
-                                        return model.graph->ProgramFor(bindings, abandoned);
-                                      });
-}
-
 absl::Status CompileOnlySize(Executor& executor, const std::shared_ptr<const Model>& model) {
   onnx::InputBindings bindings;
   for (const ModelTensor& tensor : model->inputs) bindings.sizes[tensor.name] = tensor.shape;
-  ASSIGN_OR_RETURN(const auto made, ProgramFor(executor, *model, bindings));
+  ASSIGN_OR_RETURN(const auto made, executor.compile_limit().ProgramFor(LimitedProgram::Of(*model),
+                                                                        *model->graph, bindings));
   const RequestedModel requested = {model, made};
   absl::Notification is_compiled;
   absl::Status status;
@@ -80,7 +73,8 @@ absl::StatusOr<ExecutionRequest> RequestOf(const Executor& executor, const Model
             warm_up.elements[index](0, to);
             return absl::OkStatus();
           }));
-  ASSIGN_OR_RETURN(const auto program, ProgramFor(executor, model, bindings));
+  ASSIGN_OR_RETURN(const auto program, executor.compile_limit().ProgramFor(
+                                           LimitedProgram::Of(model), *model.graph, bindings));
   for (const size_t input : program->inputs) {
     request.sources.push_back(SourceOf(warm_up.elements[input]));
   }

@@ -52,6 +52,12 @@ absl::Status CompileLimit::Watch::Stopped(const absl::Status& cancelled) const {
   return is_late ? limit_.TooLong(of_) : cancelled;
 }
 
+absl::StatusOr<std::shared_ptr<const onnx::ModelProgram>> CompileLimit::ProgramFor(
+    const LimitedProgram& of, const onnx::Model& graph, const onnx::InputBindings& bindings) const {
+  return Run(
+      of, [&](const std::stop_token& abandoned) { return graph.ProgramFor(bindings, abandoned); });
+}
+
 absl::Status CompileLimit::ServerStops() {
   return absl::UnavailableError("The server is shutting down.");
 }

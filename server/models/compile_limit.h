@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "kernels/onnx/model.h"
 #include "server/host/deadline_timer.h"
 #include "server/models/requested_model.h"
 
@@ -60,6 +61,10 @@ class CompileLimit {
     if (absl::IsCancelled(result.status())) return ServerStops();
     return result;
   }
+  // The program for these sizes, made as such work.
+  absl::StatusOr<std::shared_ptr<const onnx::ModelProgram>> ProgramFor(
+      const LimitedProgram& of, const onnx::Model& graph,
+      const onnx::InputBindings& bindings) const;
   // Stops such work, also what is yet to come: nobody needs it once the server stops.
   void StopBackground() { background_.request_stop(); }
   // Stops then.

@@ -65,7 +65,7 @@ class CompileLimit {
   absl::StatusOr<std::shared_ptr<const onnx::ModelProgram>> ProgramFor(
       const LimitedProgram& of, const onnx::Model& graph,
       const onnx::InputBindings& bindings) const;
-  // Stops such work, also what is yet to come: nobody needs it once the server stops.
+  // Stops such work, also what is yet to come, because a server that stops has no use for it.
   void StopBackground() { background_.request_stop(); }
   // Stops then.
   std::stop_token background() const { return background_.get_token(); }

@@ -122,7 +122,7 @@ absl::Status Compute(Executor& executor, const Model& model, const WarmUp& warm_
 absl::Status PrepareModel(Executor& executor, const std::shared_ptr<const Model>& prepared) {
   const Model& model = *prepared;
   if (model.graph != nullptr && HasOneSize(model)) {
-    const absl::Status compiled = CompileOnlySize(executor, prepared);
+    absl::Status compiled = CompileOnlySize(executor, prepared);
     if (executor.compile_limit().background().stop_requested()) return CompileLimit::ServerStops();
     if (TookTooLong(compiled)) return compiled;
   }

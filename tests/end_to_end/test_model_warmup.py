@@ -191,7 +191,7 @@ class ModelWarmup(unittest.TestCase):
             with self.assertRaises(triton.InferenceServerException) as raised:
                 slow.result()
             self.assertRegex(raised.exception.message(),
-                         r'model_warmup\[0\] \("first"\) fails: The server is (draining|shutting down)')
+                             r'model_warmup\[0\] \("first"\) fails: The server is (draining|shutting down)')
         self.assertEqual(server.wait(), 0)
 
     def test_poll_sees_a_file_that_changes(self):

@@ -25,7 +25,7 @@ constexpr uint64_t kWantedTasks = 4;
 constexpr uint64_t kGroupPanels = 4;
 constexpr uint64_t kMostTiledFloats = uint64_t{16} << 20;
 // Numbers that become infinite, or not a number, while they are transformed, would do so for all
-// outputs of a tile. Below this product of magnitudes none do.
+// outputs of a tile. If the magnitudes of inputs and filters and their product are below, none do.
 constexpr float kLargest = 0x1p100f;
 
 // NaN if one of them is.
@@ -145,7 +145,8 @@ class TileTask {
         largest = Larger(largest, transformed[WholeBand().floats() + p]);
       }
     }
-    if (largest * LargestOf(filter) < kLargest) {
+    const float largest_tap = LargestOf(filter);
+    if (largest < kLargest && largest_tap < kLargest && largest * largest_tap < kLargest) {
       MultiplyTransformed(filter, transformed, result);
     } else {
       MultiplyPlain(filter, result);
@@ -175,8 +176,9 @@ class TileTask {
 
   float LargestOf(const float* filter) const {
     float largest = 0;
-    for (uint64_t r = 0; r < task_.rows; ++r) {
-      largest = Larger(largest, filter[filter_.LargestAt(task_.row + r)]);
+    // Of all rows: how many a task has depends on the batch, of which the bits must not.
+    for (uint64_t row = 0; row < work_.rows; ++row) {
+      largest = Larger(largest, filter[filter_.LargestAt(row)]);
     }
     return largest;
   }

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/operators/matrix/winograd_kernels.h"
+
 namespace opmill {
 
 // What follows the sum over all blocks of K: result = alpha * sum + row_addends[m] + beta *
@@ -83,6 +85,7 @@ struct MatrixKernels {
   // the other
   void (*dots)(const float* a, const float* b, size_t b_stride, size_t rows, size_t depth,
                size_t block_depth, float* sums) = nullptr;
+  WinogradKernels winograd;
 };
 
 // Of the best instruction set.

@@ -566,7 +566,11 @@ namespace opmill {
 
 HWY_EXPORT(Kernels);
 
-MatrixKernels FindMatrixKernels() { return HWY_DYNAMIC_DISPATCH(Kernels)(); }
+MatrixKernels FindMatrixKernels() {
+  MatrixKernels kernels = HWY_DYNAMIC_DISPATCH(Kernels)();
+  kernels.winograd = FindWinogradKernels();
+  return kernels;
+}
 
 }  // namespace opmill
 #endif  // HWY_ONCE

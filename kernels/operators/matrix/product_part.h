@@ -30,7 +30,7 @@ struct ProductTask {
   uint64_t lines = 0;
 };
 
-// In their order. The first ones may have no tasks.
+// In their order. All but the last may have no tasks.
 enum class ProductPhase {
   kPack,       // A
   kTransform,  // the inputs of kTiles

@@ -14,11 +14,11 @@ namespace opmill {
 // Whether tiles are worth their transformation.
 bool CanTile(const ProductWork& work);
 
-// Cuts the lines of outputs into bands of tiles, and the rows into groups, whose products are in
-// the cache.
+// Cuts the lines of outputs into bands of tiles, and the rows into groups that are so small that
+// their products stay in the cache.
 void CutTiles(const ProductWork& work, const MatrixKernels& kernels, ProductCut& cut);
 
-// The most floats of its own that a task has.
+// The most TaskMemory that a task takes for tiles, in floats.
 uint64_t TileTaskFloats(const ProductWork& work, const MatrixKernels& kernels,
                         const ProductCut& cut);
 

@@ -18,8 +18,8 @@ constexpr uint64_t kMoreInputs = kTileInputs - kTileSide;  // of a line than out
 // Of fewer, transforming takes longer than it saves.
 constexpr uint64_t kLeastChannels = 16;
 constexpr uint64_t kLeastTiles = 16;
-// Of a band, and their product with the channels: 4.5 MiB of a task's memory.
-constexpr uint64_t kMostTiles = 64;
+constexpr uint64_t kMostTiles = 64;  // of a band
+// Tiles of a band for all channels: their transformed inputs take 4.5 MiB of a task's memory.
 constexpr uint64_t kMostInputs = uint64_t{1} << 15;
 constexpr uint64_t kWantedTasks = 4;
 constexpr uint64_t kGroupPanels = 4;
@@ -116,7 +116,7 @@ class TileTask {
     float largest = 0;
     for (uint64_t c = first; c < end; ++c) {
       WriteLines(c, 0, inputs_.lines(), inputs_.line_width(), lines);
-      largest = Larger(largest, winograd_.transform_inputs(
+      largest = Larger(largest, kernels_.winograd.transform_inputs(
                                     lines, inputs_.line_width(), inputs_.tiles(), memory,
                                     to + c * inputs_.tile_stride(), inputs_.number_stride()));
     }
@@ -127,9 +127,8 @@ class TileTask {
   void TransformPart(uint64_t part_of_channels, float* transformed) {
     const uint64_t channels = CeilDiv(ChannelsOf(work_), cut_.input_parts);
     const uint64_t first = std::min(part_of_channels * channels, ChannelsOf(work_));
-    float* const to = transformed + TransformedAt();
-    to[WholeBand().floats() + part_of_channels] =
-        Transform(first, std::min(first + channels, ChannelsOf(work_)), to);
+    transformed[LargestInputsAt() + part_of_channels] =
+        Transform(first, std::min(first + channels, ChannelsOf(work_)), transformed + InputsAt());
   }
 
   // `transformed` is null if the task transforms its inputs itself.
@@ -140,10 +139,9 @@ class TileTask {
       largest = Transform(0, ChannelsOf(work_), own);
       transformed = own;
     } else {
-      transformed += TransformedAt();
-      for (uint64_t p = 0; p < cut_.input_parts; ++p) {
-        largest = Larger(largest, transformed[WholeBand().floats() + p]);
-      }
+      const float* const of_parts = transformed + LargestInputsAt();
+      for (uint64_t p = 0; p < cut_.input_parts; ++p) largest = Larger(largest, of_parts[p]);
+      transformed += InputsAt();
     }
     const float largest_tap = LargestOf(filter);
     if (largest < kLargest && largest_tap < kLargest && largest * largest_tap < kLargest) {
@@ -158,11 +156,13 @@ class TileTask {
     return reinterpret_cast<float*>(scope_.Take(floats * sizeof(float)));
   }
   TileInputs WholeBand() const { return {work_, kernels_, cut_.band_lines}; }
-  uint64_t TransformedAt() const {
+  // Where TransformTiles writes.
+  uint64_t InputsAt() const {
     const uint64_t band = task_.z * cut_.bands + task_.line / cut_.band_lines;
     return (task_.batch.b_copy * ColumnPartsOf(work_, cut_) + band) *
            TransformedFloats(WholeBand(), cut_);
   }
+  uint64_t LargestInputsAt() const { return InputsAt() + WholeBand().floats(); }
 
   // Lines of inputs, the first of which is the first that output line `line` of the task reads.
   void WriteLines(uint64_t channel, uint64_t line, uint64_t lines, uint64_t width,
@@ -197,10 +197,10 @@ class TileTask {
       const uint64_t rows = std::min(cut_.pack_rows, task_.rows - row);
       MultiplyGroup(filter, row, rows, transformed, products, number_stride);
       for (uint64_t r = 0; r < rows; ++r) {
-        winograd_.transform_outputs(products + r * inputs_.tile_stride(), number_stride,
-                                    inputs_.tiles(), AddendOf(result, row + r), task_.lines,
-                                    inputs_.width(), memory,
-                                    result.result + (row + r) * result.result_stride);
+        kernels_.winograd.transform_outputs(products + r * inputs_.tile_stride(), number_stride,
+                                            inputs_.tiles(), AddendOf(result, row + r), task_.lines,
+                                            inputs_.width(), memory,
+                                            result.result + (row + r) * result.result_stride);
       }
     }
   }
@@ -256,7 +256,6 @@ class TileTask {
   }
 
   const MatrixKernels& kernels_;
-  const WinogradKernels winograd_ = FindWinogradKernels();
   const ProductWork& work_;
   const ProductCut& cut_;
   const ProductTask& task_;

@@ -21,10 +21,15 @@ void WorkerPool::Add(Queue& queue, Work work) {
   queue.push_back(std::move(work));
 }
 
-void WorkerPool::Watch(const std::shared_ptr<Cancel>& cancel, const std::stop_token& cancelled) {
-  if (cancelled.stop_possible()) {
-    cancel->emplace(cancelled, [this, of = cancel.get()] { Hurry(of); });
+void WorkerPool::PostCancellable(Queue WorkerPool::*queue, std::function<void()> work,
+                                 const std::stop_token& cancelled) {
+  const auto cancel = cancelled.stop_possible() ? std::make_shared<Cancel>() : nullptr;
+  {
+    const absl::MutexLock lock(&mutex_);
+    Add(this->*queue, {.run = std::move(work), .cancel = cancel});
   }
+  // Without the lock: it may be called at once.
+  if (cancel != nullptr) cancel->emplace(cancelled, [this, of = cancel.get()] { Hurry(of); });
 }
 
 void WorkerPool::Hurry(const Cancel* cancel) {

@@ -34,23 +34,13 @@ class WorkerPool {
   // stop of `cancelled` it takes little time, and does not wait for other long work any more.
   void PostLong(std::function<void()> work, const std::stop_token& cancelled = {})
       ABSL_LOCKS_EXCLUDED(mutex_) {
-    const auto cancel = std::make_shared<Cancel>();
-    {
-      const absl::MutexLock lock(&mutex_);
-      Add(long_, {.run = std::move(work), .cancel = cancel});
-    }
-    Watch(cancel, cancelled);
+    PostCancellable(&WorkerPool::long_, std::move(work), cancelled);
   }
   // The same with low priority: runs when no other work is waiting, or kMostAhead pieces of it have
   // gone ahead.
   void PostLowPriority(std::function<void()> work, const std::stop_token& cancelled = {})
       ABSL_LOCKS_EXCLUDED(mutex_) {
-    const auto cancel = std::make_shared<Cancel>();
-    {
-      const absl::MutexLock lock(&mutex_);
-      Add(low_priority_, {.run = std::move(work), .cancel = cancel});
-    }
-    Watch(cancel, cancelled);
+    PostCancellable(&WorkerPool::low_priority_, std::move(work), cancelled);
   }
 
  private:
@@ -59,13 +49,13 @@ class WorkerPool {
   struct Work {
     uint64_t number = 0;  // in the order of Add
     std::function<void()> run;
-    std::shared_ptr<Cancel> cancel = nullptr;
+    std::shared_ptr<Cancel> cancel = nullptr;  // null: it cannot be cancelled
   };
   using Queue = std::deque<Work>;
 
   void Add(Queue& queue, Work work) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Calls Hurry after a stop.
-  void Watch(const std::shared_ptr<Cancel>& cancel, const std::stop_token& cancelled);
+  void PostCancellable(Queue WorkerPool::*queue, std::function<void()> work,
+                       const std::stop_token& cancelled) ABSL_LOCKS_EXCLUDED(mutex_);
   // Posts the work with this callback as work that takes little time, if it still waits.
   void Hurry(const Cancel* cancel) ABSL_LOCKS_EXCLUDED(mutex_);
   void Run();

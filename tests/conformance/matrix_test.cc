@@ -3,8 +3,6 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <functional>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -17,6 +15,7 @@
 #include "kernels/operators/matrix/matrix_desc.h"
 #include "kernels/operators/matrix/matrix_reference.h"
 #include "kernels/operators/operator_plan.h"
+#include "tests/conformance/matrix_checks.h"
 #include "tests/conformance/values.h"
 #include "tests/plan_bounds/plan_bounds.h"
 #include "tests/support/programs.h"
@@ -25,73 +24,7 @@
 namespace opmill {
 namespace {
 
-using Bytes = std::vector<std::byte>;
 using enum DataType;
-
-// Sums in a tree of blocks of 384 products; other devices add one product after the other.
-constexpr uint64_t kBlock = 384;
-
-double ElementAt(const TensorDesc& desc, const Bytes& bytes, const Coordinate& coordinate) {
-  const uint64_t at =
-      ElementOffset(coordinate, EffectiveStrides(desc)) * ElementBytes(desc.data_type);
-  if (desc.data_type == kFloat16) {
-    uint16_t bits;
-    std::memcpy(&bits, bytes.data() + at, sizeof(bits));
-    return HalfToFloat(bits);
-  }
-  float number;
-  std::memcpy(&number, bytes.data() + at, sizeof(number));
-  return number;
-}
-
-double Rounded(DataType type, double value) {
-  return type == kFloat16 ? HalfToFloat(FloatToHalf(value)) : static_cast<float>(value);
-}
-
-// The sum of magnitudes that bounds the error of a result.
-using MagnitudeOf = std::function<double(const Coordinate&, const ExactProduct&)>;
-
-// Returns the first mistake, or "".
-std::string FindProductMistake(const OperatorDesc& desc, const std::vector<Bytes>& inputs,
-                               const Bytes& output, bool is_tree,
-                               const MagnitudeOf& magnitude_of = nullptr) {
-  const TensorDesc& tensor = *desc.outputs[0];
-  std::string mistake;
-  const std::vector<absl::Span<const std::byte>> spans(inputs.begin(), inputs.end());
-  std::vector<bool> is_written(RequiredBytes(tensor) / ElementBytes(tensor.data_type), false);
-  ForEachExactProduct(desc, spans, {}, [&](const Coordinate& at, const ExactProduct& exact) {
-    is_written[ElementOffset(at, EffectiveStrides(tensor))] = true;
-    if (!mistake.empty()) return;
-    const double got = ElementAt(tensor, output, at);
-    if (got == exact.value || (std::isnan(exact.value) && std::isnan(got))) return;
-    const double steps = static_cast<double>(
-        is_tree ? std::min(exact.count, kBlock) + exact.count / kBlock + 4 : exact.count + 4);
-    const double magnitude =
-        magnitude_of == nullptr ? exact.sum_of_magnitudes : magnitude_of(at, exact);
-    const double bound = steps * (magnitude * 0x1p-24 + 0x1p-126);
-    const double low = Rounded(tensor.data_type, exact.value - bound);
-    const double high = Rounded(tensor.data_type, exact.value + bound);
-    if (got >= low && got <= high) return;
-    mistake = absl::StrCat("element [", at[0], ",", at[1], ",...,", at.back(), "] is ", got,
-                           " instead of ", exact.value, " +- ", bound);
-  });
-  for (size_t i = 0; i < is_written.size() && mistake.empty(); ++i) {
-    const size_t size = ElementBytes(tensor.data_type);
-    const bool is_zero = std::all_of(output.data() + i * size, output.data() + (i + 1) * size,
-                                     [](std::byte b) { return b == std::byte{0}; });
-    if (!is_written[i] && !is_zero) mistake = absl::StrCat("gap ", i, " is not zero");
-  }
-  return mistake;
-}
-
-std::vector<Bytes> InputsOf(const OperatorDesc& desc, ValuePattern values) {
-  std::vector<Bytes> inputs;
-  for (const TensorDesc& input : desc.inputs) {
-    inputs.push_back(
-        MakeValues(values, input.data_type, RequiredBytes(input), 1, inputs.size() + 21));
-  }
-  return inputs;
-}
 
 class MatrixTest : public DeviceTest {
  protected:
@@ -122,16 +55,6 @@ TensorDesc Matrix(DataType type, std::vector<uint32_t> batch, uint32_t rows, uin
   batch.push_back(is_transposed ? columns : rows);
   batch.push_back(is_transposed ? rows : columns);
   return {type, std::move(batch), {}};
-}
-
-// Padded, and every second element.
-void Spread(TensorDesc& tensor) {
-  tensor.strides.assign(tensor.sizes.size(), 0);
-  uint32_t stride = 2;
-  for (size_t d = tensor.sizes.size(); d-- > 0;) {
-    tensor.strides[d] = stride;
-    stride = stride * tensor.sizes[d] + 3;
-  }
 }
 
 TEST_P(MatrixTest, MultipliesMatricesOfEveryShape) {
@@ -170,10 +93,6 @@ TEST_P(MatrixTest, MultipliesMatricesOfEveryShape) {
       Expect(desc);
     }
   }
-}
-
-TensorDesc Tensor(std::vector<uint32_t> sizes, DataType type = kFloat32) {
-  return {type, std::move(sizes), {}};
 }
 
 std::vector<ConvolutionDesc> Convolutions() {
@@ -484,134 +403,6 @@ TEST(MatrixOnTheProcessor, HasTheSameBitsForEveryNumberOfThreads) {
   }
 }
 
-// 3x3 convolutions that are computed by tiles of 4 x 4 outputs.
-std::vector<ConvolutionDesc> TiledConvolutions() {
-  using List = std::vector<uint32_t>;
-  return {{.input = Tensor({1, 16, 16, 16}),
-           .filter = Tensor({16, 16, 3, 3}),
-           .start_padding = List{1, 1},
-           .end_padding = List{1, 1}},
-          // Bands of which the last one is smaller, and rows that fill no panel.
-          {.input = Tensor({1, 20, 31, 45}),
-           .filter = Tensor({29, 20, 3, 3}),
-           .bias = Tensor({1, 29, 1, 1}),
-           .start_padding = List{1, 0},
-           .end_padding = List{0, 3}},
-          // Several blocks of channels, and inputs that tasks share.
-          {.input = Tensor({1, 390, 13, 13}),
-           .filter = Tensor({17, 390, 3, 3}),
-           .start_padding = List{1, 1},
-           .end_padding = List{1, 1}},
-          // Groups, planes, and filters from their end.
-          {.input = Tensor({1, 40, 2, 18, 17}),
-           .filter = Tensor({32, 20, 1, 3, 3}),
-           .bias = Tensor({1, 32, 1, 1, 1}),
-           .mode = ConvolutionMode::kConvolution,
-           .start_padding = List{1, 2, 0},
-           .group_count = 2}};
-}
-
-// The sum of magnitudes of products as if all inputs of a tile, and all taps of a filter, were as
-// large as the largest one of their channel.
-class TileMagnitudes {
- public:
-  TileMagnitudes(const ConvolutionDesc& desc, const std::vector<Bytes>& inputs)
-      : desc_(desc), inputs_(inputs) {}
-
-  double operator()(const Coordinate& at, const ExactProduct& exact) {
-    const size_t y = at.size() - 2;
-    const size_t rank = desc_.input.sizes.size();
-    std::vector<uint32_t> key(at.begin(), at.begin() + static_cast<ptrdiff_t>(rank));
-    key[y] /= 4;
-    key[y + 1] /= 4;
-    auto [found, is_new] = sums_.try_emplace(key, 0.0);
-    if (is_new) found->second = SumOf(key);
-    return std::isfinite(found->second) ? found->second + exact.sum_of_magnitudes
-                                        : exact.sum_of_magnitudes;
-  }
-
- private:
-  double SumOf(const std::vector<uint32_t>& tile) const {
-    const uint32_t channels = desc_.filter.sizes[1];
-    const uint32_t group = tile[1] / (desc_.filter.sizes[0] / desc_.group_count);
-    double sum = 0;
-    for (uint32_t c = 0; c < channels; ++c) {
-      sum += 9 * LargestInput(tile, group * channels + c) * LargestTap(tile[1], c);
-    }
-    return sum;
-  }
-  double LargestInput(const std::vector<uint32_t>& tile, uint32_t channel) const {
-    const size_t y = tile.size() - 2;
-    Coordinate at(tile.begin(), tile.end());
-    at[1] = channel;
-    for (size_t d = 2; d < y; ++d) {  // planes, whose filters have one
-      const uint32_t padding = desc_.start_padding[d - 2];
-      if (at[d] < padding || at[d] - padding >= desc_.input.sizes[d]) return 0;
-      at[d] -= padding;
-    }
-    double largest = 0;
-    for (uint32_t i = 0; i < 36; ++i) {
-      at[y] = tile[y] * 4 + i / 6 - desc_.start_padding[y - 2];
-      at[y + 1] = tile[y + 1] * 4 + i % 6 - desc_.start_padding[y - 1];
-      if (at[y] >= desc_.input.sizes[y] || at[y + 1] >= desc_.input.sizes[y + 1]) continue;
-      const double value = std::abs(ElementAt(desc_.input, inputs_[0], at));
-      if (!(value <= largest)) largest = value;
-    }
-    return largest;
-  }
-  double LargestTap(uint32_t row, uint32_t channel) const {
-    double largest = 0;
-    for (uint32_t t = 0; t < 9; ++t) {
-      Coordinate at(desc_.filter.sizes.size(), 0);
-      at[0] = row;
-      at[1] = channel;
-      at[at.size() - 2] = t / 3;
-      at[at.size() - 1] = t % 3;
-      const double value = std::abs(ElementAt(desc_.filter, inputs_[1], at));
-      if (!(value <= largest)) largest = value;
-    }
-    return largest;
-  }
-
-  const ConvolutionDesc& desc_;
-  const std::vector<Bytes>& inputs_;
-  std::map<std::vector<uint32_t>, double> sums_;
-};
-
-void ExpectTiles(Device& device, const OperatorDesc& desc, ValuePattern values) {
-  using enum ValuePattern;
-  std::vector<Bytes> inputs = InputsOf(desc, values);
-  // Where padding meets such numbers of a filter, results are not defined.
-  if (values == kRareNans || values == kRareInfinities) inputs[1] = InputsOf(desc, kNumbers)[1];
-  const auto outputs = RunValidated(device, desc, inputs);
-  ASSERT_TRUE(outputs.ok()) << outputs.status();
-  MagnitudeOf magnitude_of;  // numbers of one magnitude need none of its own
-  const ConvolutionDesc conv = ConvolutionDesc::From(desc);
-  if (values != kNumbers) magnitude_of = TileMagnitudes(conv, inputs);
-  EXPECT_EQ(FindProductMistake(desc, inputs, (*outputs)[0], /*is_tree=*/true, magnitude_of), "")
-      << ToString(desc) << " with values " << ToString(values);
-}
-
-TEST(MatrixOnTheProcessor, ConvolvesByTiles) {
-  using enum ValuePattern;
-  const std::unique_ptr<Device> device = CreateCpuDevice({.threads = 2});
-  for (const ConvolutionDesc& desc : TiledConvolutions()) {
-    for (const ValuePattern values : {kNumbers, kTies, kPositive, kOneLarge, kFactors, kDenormals,
-                                      kRareNans, kRareInfinities}) {
-      ExpectTiles(*device, *Validate(desc), values);
-    }
-    ConvolutionDesc half = desc;
-    half.input.data_type = half.filter.data_type = kFloat16;
-    if (half.bias.has_value()) half.bias->data_type = kFloat16;
-    ExpectTiles(*device, *Validate(half), kNumbers);
-    ConvolutionDesc spread = desc;
-    spread.output = *Validate(desc)->outputs[0];
-    Spread(*spread.output);
-    Spread(spread.input);
-    Spread(spread.filter);
-    ExpectTiles(*device, *Validate(spread), kNumbers);
-  }
-}
 #endif
 
 }  // namespace

@@ -373,8 +373,6 @@ TEST(CpuPlan, ProgramsForOtherBatchesShareWhatTheyKeep) {
   EXPECT_EQ(common.size(), 3u);
 }
 
-// Threads that need the same numbers have the same ones, also while the last program that has them
-// ends.
 TEST(CpuPlan, ConvolutionsOfImagesOfAnySizeShareTheirFilters) {
   KeptConstants kept;
   std::vector<CpuPlan> plans;
@@ -402,6 +400,8 @@ TEST(CpuPlan, ConvolutionsOfImagesOfAnySizeShareTheirFilters) {
   EXPECT_EQ(kept.size(), 1u);
 }
 
+// Threads that need the same numbers have the same ones, also while the last program that has them
+// ends.
 TEST(KeptConstants, AreSharedByThreadsAndReleasedWithTheLast) {
   KeptConstants kept;
   std::vector<std::thread> threads;

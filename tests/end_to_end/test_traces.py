@@ -120,7 +120,12 @@ class Traces(unittest.TestCase):
         self.assertEqual({child.flags for child in root.children}, {0x101})
         self.hardmax(stub, metadata=[("traceparent", "cc" + SAMPLED[2:] + "-later")])
         self.assertEqual({root.trace for root in collector.roots(2)}, {TRACE})
-        scrape = Scrape(server.lines("serving")[0]["metrics_address"])
+        address = server.lines("serving")[0]["metrics_address"]
+        until = time.monotonic() + 10  # the server counts a call when the collector has answered
+        while (Scrape(address).value("opmill_traced_calls_exported_total") < 2
+               and time.monotonic() < until):
+            time.sleep(0.02)
+        scrape = Scrape(address)
         self.assertEqual(scrape.value("opmill_traced_calls_exported_total"), 2)
         self.assertEqual(scrape.value("opmill_traced_calls_dropped_total"), 0)
 

@@ -49,13 +49,18 @@ struct End {
 End Serve(const opmill::CommandLine& line, FILE* log, opmill::StopSignal& stop,
           const std::function<void()>& serving) {
   std::atomic<opmill::Server*> serves = nullptr;
+  std::atomic<bool> reads_again = false;  // what access needs, once there is a server
+  const auto read_again = [&] {
+    opmill::Server* const server = serves;
+    if (server != nullptr && reads_again.exchange(false)) server->ReloadAccess();
+  };
   const auto reload = [&] {
     absl::Status reopened;
     if (!line.log_file.empty()) reopened = opmill::ReopenForAppending(log, line.log_file);
     opmill::LogLine(reopened.ok() ? opmill::LogLevel::kInfo : opmill::LogLevel::kWarning, "reload")
         .Add(reopened);
-    // One that starts has read its files just now, and watches them.
-    if (opmill::Server* const server = serves; server != nullptr) server->ReloadAccess();
+    reads_again = true;
+    read_again();
   };
   // From the start, which may take minutes.
   std::stop_source stopped;
@@ -74,6 +79,7 @@ End Serve(const opmill::CommandLine& line, FILE* log, opmill::StopSignal& stop,
     return {was_stopped ? EXIT_SUCCESS : EXIT_FAILURE};
   }
   serves = server->get();
+  read_again();
   serving();
   signal_thread.join();
   std::thread second_signal_thread([&] {

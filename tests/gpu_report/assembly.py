@@ -8,6 +8,8 @@ _AMD_BYTES = {"x": 4, "xy": 8, "xyz": 12, "xyzw": 16, "b32": 4, "b64": 8, "b96":
 _AMD_LOAD = re.compile(r"(?:buffer|global)_load_(?:format_)?(?:d16_)?(\w+)")
 _NVIDIA_TYPED = re.compile(r"(?:tld|suld)[\w.]*?\.([rgba]+)\b")
 _WAIT = re.compile(r"s_waitcnt.*vmcnt\((\d+)\)")
+_SHARED_ATOMIC = re.compile(r"atom\.\S*\.shared|ds_(?:add|append)")
+_BARRIERS = ("s_barrier", "bar.sync")
 _NO_WORK = ("s_delay", "s_nop", "s_waitcnt", "s_clause", "nop")
 
 
@@ -20,6 +22,10 @@ class HotCode:
     instructions: int
     divisions: int  # in a loop; those outside happen once
     barriers: int
+    in_loop: bool
+    straight: int  # instructions outside of loops
+    step: int  # instructions of the smallest loop with a barrier: of top_k, a step of its sort
+    scan: int  # of the innermost loop with the most groupshared atomics, or that loads the most
 
 
 def hot_code(assembly):
@@ -30,7 +36,11 @@ def hot_code(assembly):
     inner = [body for begin, body in loops.items()
              if not any(other != begin and other in body for other in loops)]
     outside = set(range(len(blocks))).difference(*loops.values())
-    codes = [[line for at in sorted(body) for line in blocks[at]] for body in [*inner, outside]]
+
+    def lines_of(body):
+        return [line for at in sorted(body) for line in blocks[at]]
+
+    codes = [lines_of(body) for body in [*inner, outside]]
     body = max(codes, key=lambda lines: sum(map(_loaded, lines)))
     if not any(map(_loaded, body)):
         return None
@@ -43,9 +53,21 @@ def hot_code(assembly):
         loads=sum(_loaded(line) > 0 for line in body), load_bytes=load_bytes,
         # The text does not show NVIDIA's scoreboards: all loads of an iteration may be in flight.
         bytes_in_flight=load_bytes if is_nvidia else _in_flight(body),
-        instructions=len(body) - count(*_NO_WORK),
+        instructions=_work(body),
         divisions=0 if body is codes[-1] else count("v_rcp", "mufu.rcp"),
-        barriers=count("s_barrier", "bar.sync"))
+        barriers=count(*_BARRIERS),
+        in_loop=body is not codes[-1], straight=_work(codes[-1]),
+        step=min((_work(lines) for lines in map(lines_of, loops.values())
+                  if any(line.startswith(_BARRIERS) for line in lines)), default=0),
+        scan=_work(max(codes[:-1], key=_counted, default=[])))
+
+
+def _work(lines):
+    return sum(not line.startswith(_NO_WORK) for line in lines)
+
+
+def _counted(lines):
+    return sum(bool(_SHARED_ATOMIC.search(line)) for line in lines), sum(map(_loaded, lines))
 
 
 def _nvidia_blocks(assembly):

@@ -1,14 +1,17 @@
 // The steps of ./dev gpu-report, which report.py drives:
 //
-//   gpu_report plans UNITS              the hot plans for a GPU with so many compute units: a line
-//                                       "plan MULTIPLICATIONS INPUT_BYTES TITLE", then a line
-//                                       "PASS GROUPS KERNEL" for each dispatch, or "PASS fill
-//                                       BYTES"
+//   gpu_report plans UNITS [ROWS]       the hot plans for a GPU with so many compute units, or
+//                                       those of the file ROWS: a line "plan MULTIPLICATIONS
+//                                       INPUT_BYTES OUTPUT_BYTES TITLE", then a line "PASS GROUPS
+//                                       READ WRITTEN SCANS STEPS KERNEL" for each dispatch (bytes,
+//                                       and its LaneWork), or "PASS fill BYTES"
 //   gpu_report kernels all|UNITS        one line for each kernel of all plans, or of the hot ones
 //   gpu_report compile FOLDER CACHE <LINES
 //                                       compiles each kernel, prints a line
 //                                       "KERNEL<tab>NAME=VALUE...", and writes its assembly to
 //                                       FOLDER/NUMBER.s. CACHE keeps bytecode between calls.
+#include <algorithm>
+#include <bit>
 #include <fstream>
 #include <iostream>
 #include <map>
@@ -26,12 +29,15 @@
 #include "kernels/d3d12/d3d12_device.h"
 #include "kernels/d3d12/shader/d3d_compiler.h"
 #include "kernels/d3d12/shader/shader_library.h"
+#include "shaders/top_k_constants.h"
 #include "tests/fxc/kernel_list.h"
 #include "tests/gpu_report/gpu_compiler.h"
 #include "tests/gpu_report/hot_plans.h"
 
 namespace opmill {
 namespace {
+
+constexpr uint64_t kMostRanked = 256;  // top_k_rank.hlsli: more candidates are sorted
 
 // The kernels with a generated text that plans can use, by their lines.
 const std::map<std::string, KernelPermutation>& GeneratedKernels() {
@@ -70,19 +76,70 @@ KernelPermutation FromLine(const std::string& line) {
   return kernel;
 }
 
-void PrintPlans(uint32_t units) {
-  for (const TitledPlan& titled : HotPlans(units)) {
-    const std::vector<uint64_t>& inputs = titled.plan.input_bytes;
-    std::cout << "plan " << titled.multiplications << " "
-              << std::accumulate(inputs.begin(), inputs.end(), uint64_t{0}) << " " << titled.title
-              << "\n";
+uint64_t Sum(const std::vector<uint64_t>& sizes) {
+  return std::accumulate(sizes.begin(), sizes.end(), uint64_t{0});
+}
+
+template <typename Views>
+uint64_t BytesOf(const Views& views) {
+  uint64_t bytes = 0;
+  for (const BufferView& view : views) bytes += view.element_count * ViewElementBytes(view.format);
+  return bytes;
+}
+
+// What a lane of top_k does, beside the code outside of its loops.
+struct LaneWork {
+  uint64_t scans = 0;  // vectors of keys that it counts or collects; of a sort: items that it moves
+  uint64_t steps = 0;  // of a sort: pairs of candidates that it compares; of ranks: four candidates
+};
+
+LaneWork SortWork(uint64_t bits, uint64_t count, uint64_t threads) {
+  return {.steps = bits * (bits + 1) / 2 * CeilDiv(count / 2, threads)};
+}
+
+// Of random items: those that reach a floor are a third more than k, and two digits find a cut.
+LaneWork WorkOf(const Dispatch& dispatch, const KernelPermutation& kernel) {
+  uint64_t threads = 1;
+  for (const ShaderMacro& macro : kernel.macros) {
+    if (macro.name == "THREADS") threads = macro.value;
+  }
+  if (dispatch.constants.Holds<TopKSortConstants>()) {
+    const auto sort = dispatch.constants.As<TopKSortConstants>();
+    const uint64_t count = uint64_t{1} << (sort.row_bits + sort.item_bits);
+    LaneWork work = SortWork(sort.item_bits, count, threads);
+    work.scans = CeilDiv(2 * count, threads);
+    return work;
+  }
+  if (!dispatch.constants.Holds<TopKSelectConstants>()) return {};
+  const auto select = dispatch.constants.As<TopKSelectConstants>();
+  const uint64_t items = std::min(select.chunk_length, select.items.length);
+  const bool has_floor = select.leaders > 0;
+  const uint64_t count = std::min<uint64_t>(
+      items, has_floor ? CeilDiv(uint64_t{4} * select.ranks.k, uint64_t{3}) : select.most);
+  const uint64_t bits = std::bit_width(count - 1);
+  LaneWork work = count <= kMostRanked ? LaneWork{.steps = CeilDiv(count * count, 4 * threads)}
+                                       : SortWork(bits, uint64_t{1} << bits, threads);
+  work.scans = has_floor ? 1 : items <= select.most ? TOP_K_LANE_VECTORS : 3 * TOP_K_LANE_VECTORS;
+  return work;
+}
+
+void PrintPlans(const std::vector<TitledPlan>& plans) {
+  for (const TitledPlan& titled : plans) {
+    std::cout << "plan " << titled.multiplications << " " << Sum(titled.plan.input_bytes) << " "
+              << Sum(titled.plan.output_bytes) << " " << titled.title << "\n";
     for (size_t pass = 0; pass < titled.plan.passes.size(); ++pass) {
       for (const Fill& fill : titled.plan.passes[pass].fills) {
         std::cout << pass + 1 << " fill " << fill.size_bytes << "\n";
       }
       for (const Dispatch& dispatch : titled.plan.passes[pass].dispatches) {
+        const KernelPermutation& kernel = titled.plan.kernels[dispatch.kernel];
+        const LaneWork work = WorkOf(dispatch, kernel);
+        const uint64_t written = BytesOf(dispatch.writes);
+        // The views of gathered elements reach across others.
+        const bool gathers = dispatch.constants.Holds<TopKGatherConstants>();
         std::cout << pass + 1 << " " << uint64_t{dispatch.groups[0]} * dispatch.groups[1] << " "
-                  << ToLine(titled.plan.kernels[dispatch.kernel]) << "\n";
+                  << (gathers ? written : BytesOf(dispatch.reads)) << " " << written << " "
+                  << work.scans << " " << work.steps << " " << ToLine(kernel) << "\n";
       }
     }
   }
@@ -121,16 +178,19 @@ void Compile(const std::string& folder, const std::string& cache) {
 
 int Run(const std::vector<std::string>& words) {
   uint32_t units = 0;
-  const bool has_units = words.size() == 2 && absl::SimpleAtoi(words[1], &units);
-  if (has_units && words[0] == "plans") {
-    PrintPlans(units);
+  const bool has_units = words.size() >= 2 && absl::SimpleAtoi(words[1], &units);
+  if (has_units && words[0] == "plans" && words.size() == 2) {
+    PrintPlans(HotPlans(units));
+  } else if (has_units && words[0] == "plans" && words.size() == 3) {
+    std::ifstream rows(words[2]);
+    PrintPlans(MeasuredPlans(units, rows));
   } else if (words.size() == 2 && words[0] == "kernels" && (has_units || words[1] == "all")) {
     PrintKernels(units);
   } else if (words.size() == 3 && words[0] == "compile") {
     Compile(words[1], words[2]);
   } else {
-    std::cerr
-        << "usage: gpu_report plans UNITS | kernels all|UNITS | compile FOLDER CACHE <LINES\n";
+    std::cerr << "usage: gpu_report plans UNITS [ROWS] | kernels all|UNITS | compile FOLDER CACHE "
+                 "<LINES\n";
     return 2;
   }
   return 0;

@@ -17,6 +17,8 @@ class Gpu:
     wave_lanes: int
     bandwidth: float  # bytes a second
     multiply_rate: float  # FP32 lanes times the boost clock, without dual issue: multiplications a second
+    cache_bytes: float = 0  # the last cache, and its bandwidth; of a GPU whose times are estimated
+    cache_bandwidth: float = 0
 
     @property
     def bytes_needed(self):
@@ -39,6 +41,33 @@ GPUS = {gpu.name: gpu for gpu in (
     Gpu("gh100", "H200", "NVK", "180", 132, 132, 64, 32, 4.8e12, 132 * 128 * 1.98e9),
     Gpu("ad102", "GeForce RTX 4090", "NVK", "192", 128, 128, 48, 32, 1.01e12, 128 * 128 * 2.5e9),
 )}
+
+# GPUs whose times are estimated, from public numbers and the code for the GPU that each is made of. Intel's
+# compiler is not at hand: the code for AMD's GPU stands in, on 512 vector engines of 8 lanes.
+TIMED = {
+    "h100": dataclasses.replace(GPUS["gh100"], product="H100 80GB HBM3", bandwidth=3.35e12,
+                                cache_bytes=50e6, cache_bandwidth=5.5e12),
+    "7900xtx": dataclasses.replace(GPUS["navi31"], cache_bytes=96e6, cache_bandwidth=3.5e12),
+    "a770": dataclasses.replace(GPUS["navi31"], product="Arc A770", compute_units=32,
+                                processors=512, wave_lanes=8, bandwidth=0.56e12,
+                                multiply_rate=512 * 8 * 2.1e9, cache_bytes=16e6,
+                                cache_bandwidth=2e12),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class TimeModel:
+    """What no data sheet tells: fitted by ./dev gpu-report --fit to every other row of h100_rows.txt."""
+    run: float  # seconds that a run takes at least
+    step: float  # seconds between a pass and the next
+    memory: float  # share of the bandwidth that a kernel reaches
+    issue: float  # share of multiply_rate at which instructions are issued
+    latency: float  # seconds from an instruction of a lane to its next one
+    straight: float  # share of the code outside of loops that runs: not all cases, nor all turns of loops
+
+
+TIME_MODEL = TimeModel(run=5.2e-6, step=9.99e-6, memory=0.844, issue=1.1, latency=2.87e-9,
+                       straight=0.463)
 
 
 def command_for(gpu, deps, nvk, scratch):

@@ -7,6 +7,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "kernels/d3d12/d3d12_device.h"
 #include "kernels/descriptor/validate.h"
 #include "kernels/operators/elementwise/element_wise_chain.h"
@@ -143,7 +144,43 @@ void AddMatrix(Collector& collector) {
   }
 }
 
+// "8192,64". Throws std::invalid_argument.
+std::vector<uint32_t> ParseNumbers(const std::string& text) {
+  std::vector<uint32_t> numbers;
+  const std::vector<std::string> words = absl::StrSplit(text, ',');
+  for (const std::string& word : words) numbers.push_back(std::stoul(word));
+  return numbers;
+}
+
+OperatorDesc DescribeMeasured(const std::string& name, const TensorDesc& input,
+                              const std::vector<uint32_t>& axes, uint32_t k) {
+  if (name == "argmin") return ArgReduceDesc{Extreme::kMin, input, std::nullopt, axes};
+  if (name == "hardmax") return HardmaxDesc{input, std::nullopt, axes};
+  if (name == "top_k") return TopKDesc{.input = input, .axis = axes[0], .k = k};
+  for (const ReduceFunction function : kFunctions) {
+    if (absl::AsciiStrToLower(ToString(function)) == name) {
+      return ReduceDesc{function, input, std::nullopt, axes};
+    }
+  }
+  throw std::runtime_error(absl::StrCat("No operator of a measured row: ", name));
+}
+
 }  // namespace
+
+std::vector<TitledPlan> MeasuredPlans(uint32_t compute_units, std::istream& rows) {
+  Collector collector(compute_units);
+  std::string name, type, sizes, axes;
+  uint32_t k = 0;
+  for (double milliseconds = 0; rows >> name >> type >> sizes >> axes >> k >> milliseconds;) {
+    TensorDesc input = {.sizes = ParseNumbers(sizes)};
+    for (const DataType each : kTypes) {
+      if (ToString(each) == type) input.data_type = each;
+    }
+    collector.AddPlan(absl::StrJoin({name, type, sizes, axes, std::to_string(k)}, " "),
+                      Validate(DescribeMeasured(name, input, ParseNumbers(axes), k)).value());
+  }
+  return collector.Take();
+}
 
 std::vector<TitledPlan> HotPlans(uint32_t compute_units) {
   Collector collector(compute_units);

@@ -3,6 +3,7 @@
 #define OPMILL_TESTS_GPU_REPORT_HOT_PLANS_H_
 
 #include <cstdint>
+#include <istream>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,9 @@ struct TitledPlan {
 
 // For an adapter with so many compute units.
 std::vector<TitledPlan> HotPlans(uint32_t compute_units);
+
+// The plans of rows of h100_rows.txt.
+std::vector<TitledPlan> MeasuredPlans(uint32_t compute_units, std::istream& rows);
 
 }  // namespace opmill
 

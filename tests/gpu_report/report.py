@@ -5,8 +5,9 @@ Compiles the hardware kernels of the hot plans (--all: of every plan) for each G
 spills, uses scratch memory, leaves more than half of the waves empty, has more than 16 KB of code, or
 divides in its hot loop, or if a plan keeps fewer bytes in flight than the memory needs, and
 exceptions.txt does not list it. A plan that multiplies for longer than it reads needs a smaller part of
-the memory's bandwidth. Also fails if exceptions.txt lists what passes, so that the list only shrinks.
-Writes report.json and report.html to OUT."""
+the memory's bandwidth. Also fails if exceptions.txt lists what passes, so that the list only shrinks, or
+if the times that it estimates are far from those of h100_rows.txt. Writes report.json and report.html to
+OUT."""
 
 import argparse
 import collections
@@ -18,7 +19,8 @@ import subprocess
 import sys
 
 import assembly
-from gpus import GPUS, command_for
+import times
+from gpus import GPUS, TIMED, command_for
 
 MAX_CODE_BYTES = 16384
 FAILURES = ("spill", "scratch", "occupancy", "code", "division", "flight")
@@ -35,6 +37,10 @@ class Kernel:
     shared_bytes: int  # groupshared; 0 on NVK, which does not say
     code_bytes: int  # 0 on NVK, whose instructions have 16 bytes each
     hot: assembly.HotCode | None
+
+    @property
+    def threads(self):
+        return int(self.line.split("THREADS=")[1].split(" ")[0])
 
     def failures(self, gpu):
         checks = {"spill": self.spilled > 0, "scratch": self.scratch_bytes > 0,
@@ -79,25 +85,38 @@ def lines_of(program, *arguments):
 
 
 @dataclasses.dataclass
+class Step:
+    """A dispatch, or a fill, which has no kernel."""
+    number: int  # of its pass
+    groups: int = 0
+    read: int = 0  # bytes
+    written: int = 0
+    scans: int = 0  # LaneWork in gpu_report.cc
+    steps: int = 0
+    kernel: str = ""
+
+
+@dataclasses.dataclass
 class Plan:
     title: str
     multiplications: int
     input_bytes: int
-    steps: list = dataclasses.field(default_factory=list)  # (pass, groups, kernel line); a fill: 0, ""
+    output_bytes: int
+    steps: list = dataclasses.field(default_factory=list)
 
 
-def read_plans(program, gpu):
+def read_plans(program, gpu, *rows):
     plans = []
-    for row in lines_of(program, "plans", gpu.compute_units):
+    for row in lines_of(program, "plans", gpu.compute_units, *rows):
         word, rest = row.split(" ", 1)
         if word == "plan":
-            multiplications, input_bytes, title = rest.split(" ", 2)
-            plans.append(Plan(title, int(multiplications), int(input_bytes)))
+            *numbers, title = rest.split(" ", 3)
+            plans.append(Plan(title, *map(int, numbers)))
         elif rest.startswith("fill "):
-            plans[-1].steps.append((int(word), 0, ""))
+            plans[-1].steps.append(Step(int(word)))
         else:
-            groups, line = rest.split(" ", 1)
-            plans[-1].steps.append((int(word), int(groups), line))
+            *numbers, line = rest.split(" ", 5)
+            plans[-1].steps.append(Step(int(word), *map(int, numbers), line))
     return plans
 
 
@@ -107,14 +126,13 @@ def plan_rows(gpu, plans, kernels):
     by_line = {kernel.line: kernel for kernel in kernels}
     rows = []
     for plan in plans:
-        loading = [(groups, by_line[line]) for _, groups, line in plan.steps
-                   if line in by_line and by_line[line].hot]
-        row = {"plan": plan.title, "passes": max(number for number, _, _ in plan.steps),
+        loading = [(step.groups, by_line[step.kernel]) for step in plan.steps
+                   if step.kernel in by_line and by_line[step.kernel].hot]
+        row = {"plan": plan.title, "passes": max(step.number for step in plan.steps),
                "dispatches": len(plan.steps)}
         if loading:
             groups, kernel = max(loading, key=lambda each: each[0] * each[1].hot.load_bytes)
-            threads = int(kernel.line.split("THREADS=")[1].split(" ")[0])
-            lanes = min(groups * threads, gpu.resident_lanes(kernel.waves))
+            lanes = min(groups * kernel.threads, gpu.resident_lanes(kernel.waves))
             flight = lanes * kernel.hot.bytes_in_flight
             memory_share = gpu.memory_share(plan.input_bytes, plan.multiplications)
             row |= {"groups": groups, "bytes_in_flight": flight,
@@ -175,8 +193,8 @@ def table(rows):
     return f"<table><tr>{cells('th', names)}</tr>\n{body}</table>\n"
 
 
-def write_reports(out, reports, plans):
-    """`plans` has the rows of each GPU."""
+def write_reports(out, reports, plans, estimates):
+    """`plans` and `estimates` have the rows of each GPU."""
     everything = {}
     page = ["<!doctype html><meta charset=utf-8><title>GPU report</title><style>body{font:14px sans-serif}"
             "table{border-collapse:collapse}td,th{padding:2px 8px;border-bottom:1px solid #ddd;"
@@ -192,6 +210,9 @@ def write_reports(out, reports, plans):
         page += [f"<h1>{name}: {gpu.product}, {gpu.driver}</h1><h2>Kernels</h2>", table(rows),
                  f"<h2>Plans; {gpu.bytes_needed / 1e6:.1f} MB in flight keep the memory busy</h2>",
                  table(plans[name])]
+    for name, rows in estimates.items():
+        everything[f"times on {name}"] = rows
+        page += [f"<h1>Estimated times: {TIMED[name].product}</h1>", table(rows)]
     (out / "report.json").write_text(json.dumps(everything, indent=1))
     (out / "report.html").write_text("\n".join(page))
 
@@ -201,6 +222,8 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--all", action="store_true", help="every hardware kernel, about half an hour")
     parser.add_argument("--gpu", action="append", choices=GPUS, help="these alone; may be repeated")
+    parser.add_argument("--fit", action="store_true",
+                        help="only fits the model of times to h100_rows.txt, and prints its errors")
     parser.add_argument("--program", required=True, help=argparse.SUPPRESS)
     for name in ("deps", "nvk", "cache", "out"):
         parser.add_argument("--" + name, type=pathlib.Path, required=True, help=argparse.SUPPRESS)
@@ -208,23 +231,39 @@ def main():
     options.out.mkdir(parents=True, exist_ok=True)
     options.cache.mkdir(parents=True, exist_ok=True)
 
-    reports, plans = {}, {}
-    for name in options.gpu or GPUS:
+    reports, plans, estimates, measured = {}, {}, {}, None
+    for name in ["gh100"] if options.fit else options.gpu or GPUS:
         gpu = GPUS[name]
         if gpu.driver == "NVK":
             subprocess.run(["cmake/fetch_nvk.sh", options.nvk], check=True)
         which = "all" if options.all else gpu.compute_units
         lines = lines_of(options.program, "kernels", which)
-        reports[name] = compile_for(gpu, options, lines)
+        timed = {each: (read_plans(options.program, like, times.ROWS),
+                        read_plans(options.program, like))
+                 for each, like in TIMED.items() if like.name == name}
+        others = {step.kernel for both in timed.values() for each in both for plan in each
+                  for step in plan.steps if step.kernel}.difference(lines)
+        kernels = compile_for(gpu, options, [*lines, *sorted(others)])
+        by_line = {kernel.line: kernel for kernel in kernels}
+        reports[name] = kernels[:len(lines)]
         plans[name] = plan_rows(gpu, read_plans(options.program, gpu), reports[name])
-    write_reports(options.out, reports, plans)
+        for each, (of_rows, hot) in timed.items():
+            estimates[each] = times.time_rows(TIMED[each], [*of_rows, *hot], by_line)
+        if "h100" in timed:
+            measured = times.Measured(timed["h100"][0], by_line)
+    if options.fit:
+        measured.print_fit()
+        return 0
+    write_reports(options.out, reports, plans, estimates)
     found, fresh, stale = judge(reports, plans, options.all)
     print_summary(reports, found)
+    times.print_shown(estimates)
+    is_good = measured is None or measured.judge()
     for what, entries in (("Fails, and is no exception", fresh), ("Is an exception, and passes", stale)):
         for entry in entries:
             print(f"{what}: {' '.join(entry)}")
     print(f"{options.out / 'report.html'} and report.json have every kernel and plan.")
-    return 1 if fresh or stale else 0
+    return 1 if fresh or stale or not is_good else 0
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ class HotCode:
     barriers: int
     in_loop: bool
     straight: int  # instructions outside of loops
-    step: int  # instructions of the smallest loop with a barrier: of top_k, a step of its sort
+    step: int  # instructions of the smallest loop with a barrier: a step of a join or a sort
     scan: int  # of the innermost loop with the most groupshared atomics, or that loads the most
 
 

@@ -29,6 +29,7 @@
 #include "kernels/d3d12/d3d12_device.h"
 #include "kernels/d3d12/shader/d3d_compiler.h"
 #include "kernels/d3d12/shader/shader_library.h"
+#include "shaders/reduction_constants.h"
 #include "shaders/top_k_constants.h"
 #include "tests/fxc/kernel_list.h"
 #include "tests/gpu_report/gpu_compiler.h"
@@ -87,10 +88,12 @@ uint64_t BytesOf(const Views& views) {
   return bytes;
 }
 
-// What a lane of top_k does, beside the code outside of its loops.
+// What a lane does beside the code outside of loops, and the loop that loads the most.
 struct LaneWork {
-  uint64_t scans = 0;  // vectors of keys that it counts or collects; of a sort: items that it moves
-  uint64_t steps = 0;  // of a sort: pairs of candidates that it compares; of ranks: four candidates
+  uint64_t scans =
+      0;  // of top_k: vectors of keys that it counts or collects, or items that it moves
+  // Joins of parts; of top_k: pairs of candidates that a sort compares, or four that ranks do.
+  uint64_t steps = 0;
 };
 
 LaneWork SortWork(uint64_t bits, uint64_t count, uint64_t threads) {
@@ -108,6 +111,12 @@ LaneWork WorkOf(const Dispatch& dispatch, const KernelPermutation& kernel) {
     const uint64_t count = uint64_t{1} << (sort.row_bits + sort.item_bits);
     LaneWork work = SortWork(sort.item_bits, count, threads);
     work.scans = CeilDiv(2 * count, threads);
+    return work;
+  }
+  if (dispatch.constants.Holds<ReductionConstants>()) {
+    LaneWork work;
+    uint64_t parts = uint64_t{1} << dispatch.constants.As<ReductionConstants>().lane_bits;
+    for (; parts > 1; parts = CeilDiv(parts, uint64_t{8})) ++work.steps;
     return work;
   }
   if (!dispatch.constants.Holds<TopKSelectConstants>()) return {};

@@ -61,13 +61,11 @@ class TimeModel:
     run: float  # seconds that a run takes at least
     step: float  # seconds between a pass and the next
     memory: float  # share of the bandwidth that a kernel reaches
-    issue: float  # share of multiply_rate at which instructions are issued
     latency: float  # seconds from an instruction of a lane to its next one
     straight: float  # share of the code outside of loops that runs: not all cases, nor all turns of loops
 
 
-TIME_MODEL = TimeModel(run=5.2e-6, step=9.99e-6, memory=0.844, issue=1.1, latency=2.87e-9,
-                       straight=0.463)
+TIME_MODEL = TimeModel(run=5.16e-6, step=10.3e-6, memory=0.849, latency=2.21e-9, straight=0.473)
 
 
 def command_for(gpu, deps, nvk, scratch):

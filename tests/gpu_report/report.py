@@ -257,7 +257,8 @@ def main():
     write_reports(options.out, reports, plans, estimates)
     found, fresh, stale = judge(reports, plans, options.all)
     print_summary(reports, found)
-    times.print_shown(estimates)
+    if estimates:
+        times.print_shown(estimates)
     is_good = measured is None or measured.judge()
     for what, entries in (("Fails, and is no exception", fresh), ("Is an exception, and passes", stale)):
         for entry in entries:

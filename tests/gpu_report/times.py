@@ -34,9 +34,9 @@ def seconds_of_dispatch(gpu, model, step, kernel, just_written):
         of_lane = model.straight * hot.straight + step.scans * hot.scan + step.steps * hot.step
         instructions = lanes * of_lane
         if hot.in_loop and not step.scans:
-            instructions += step.read / hot.load_bytes * hot.instructions
+            instructions += max(step.read / hot.load_bytes, lanes) * hot.instructions
     memory = step.read / read_rate + step.written / bandwidth
-    compute = instructions * (1 / (model.issue * gpu.multiply_rate) + model.latency / resident)
+    compute = instructions * (1 / gpu.multiply_rate + model.latency / resident)
     return (memory**OVERLAP + compute**OVERLAP) ** (1 / OVERLAP)
 
 

@@ -16,6 +16,9 @@ inline constexpr uint64_t kBlockDepth = 384;
 // A packed block of B: 384 KiB of the second cache.
 inline constexpr uint64_t kBlockElements = kBlockDepth * 256;
 
+// What runs take at most to pack an operand once, before all tasks.
+inline constexpr uint64_t kMostPackedBytes = uint64_t{80} << 20;
+
 // Offsets of an element of the batches.
 struct BatchPlace {
   uint64_t copy = 0;    // of A

@@ -32,7 +32,6 @@ constexpr uint64_t kFewPanels = 2;
 constexpr uint64_t kShortDepth = 64;
 // A up to this size is packed by each task, and larger ones once, before.
 constexpr uint64_t kSmallA = uint64_t{1} << 14;
-constexpr uint64_t kMostPackedBytes = uint64_t{64} << 20;
 constexpr uint64_t kPackElements = uint64_t{1} << 14;
 
 uint64_t TasksOf(const ProductWork& work, const ProductCut& cut) {
@@ -62,9 +61,9 @@ void CutLines(const ProductWork& work, const MatrixKernels& kernels, uint64_t co
   if (cut.method == ProductMethod::kLines) cut.columns = cut.band_lines * axes[2].outputs;
 }
 
-ProductMethod MethodOf(const ProductWork& work) {
+ProductMethod MethodOf(const ProductWork& work, const ProductCut& cut) {
   constexpr uint64_t kMostWindowRows = 4;
-  if (CanTile(work)) return ProductMethod::kTiles;
+  if (CanTile(work, cut)) return ProductMethod::kTiles;
   if (work.image.has_value() && CanReadLines(*work.image)) {
     const uint64_t taps = work.image->taps.size();
     if (work.rows <= kMostWindowRows && work.depth == taps) return ProductMethod::kWindow;
@@ -192,7 +191,7 @@ ProductCut CutOf(const ProductWork& work, const MatrixKernels& kernels, ProductS
   cut.panel_rows = EvenPart(work.rows, kernels.panel_rows);
   cut.row_panels = CeilDiv(work.rows, cut.panel_rows);
   cut.block_depth = work.depth == 0 ? 1 : EvenPart(work.depth, kBlockDepth);
-  cut.method = MethodOf(work);
+  cut.method = MethodOf(work, cut);
   if (cut.method == ProductMethod::kTiles) {
     CutTiles(work, kernels, cut);
     cut.tasks = TasksOf(work, cut);

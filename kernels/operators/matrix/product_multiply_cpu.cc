@@ -25,9 +25,7 @@ class TaskProduct {
         buffers_(buffers) {}
 
   void Run() {
-    const StridedDim<1>& last = work_.output_columns.back();
-    const bool is_in_place = !work_.is_half && work_.output_columns.size() == 1 &&
-                             (last.strides[0] == 1 || last.size == 1);
+    const bool is_in_place = WritesInPlace(work_);
     ProductBlock block = {.rows = task_.rows, .panel_rows = cut_.panel_rows};
     if (is_in_place) {
       block.result =

@@ -68,6 +68,13 @@ struct ProductWork {
   Dims<1> output_columns;  // row-major, at least one; their sizes multiply to `columns`
 };
 
+// Whether tasks write their results to the output: FLOAT32 with adjacent columns.
+inline bool WritesInPlace(const ProductWork& work) {
+  const StridedDim<1>& last = work.output_columns.back();
+  return !work.is_half && work.output_columns.size() == 1 &&
+         (last.strides[0] == 1 || last.size == 1);
+}
+
 // The product with one column is the transposed one with one row, which is the short side.
 void TransposeColumn(ProductWork& work);
 

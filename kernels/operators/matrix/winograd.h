@@ -11,8 +11,8 @@
 
 namespace opmill {
 
-// Whether tiles are worth their transformation.
-bool CanTile(const ProductWork& work);
+// Whether tiles are worth their transformation. Of `cut`, the panels are known.
+bool CanTile(const ProductWork& work, const ProductCut& cut);
 
 // Cuts the lines of outputs into bands of tiles, and the rows into groups that are so small that
 // their products stay in the cache.

@@ -14,6 +14,7 @@ namespace opmill {
 namespace {
 
 constexpr uint64_t kTaps = 9;
+constexpr uint64_t kTapsOfLine = 3;
 constexpr uint64_t kMoreInputs = kTileInputs - kTileSide;  // of a line than outputs
 // Of fewer, transforming takes longer than it saves.
 constexpr uint64_t kLeastChannels = 16;
@@ -23,7 +24,6 @@ constexpr uint64_t kMostTiles = 64;  // of a band
 constexpr uint64_t kMostInputs = uint64_t{1} << 15;
 constexpr uint64_t kWantedTasks = 4;
 constexpr uint64_t kGroupPanels = 4;
-constexpr uint64_t kMostTiledFloats = uint64_t{16} << 20;
 // Numbers that become infinite, or not a number, while they are transformed, would do so for all
 // outputs of a tile. If the magnitudes of inputs and filters and their product are below, none do.
 constexpr float kLargest = 0x1p100f;
@@ -91,6 +91,11 @@ class TileInputs {
   const uint64_t tile_stride_;
   const uint64_t number_stride_;
 };
+
+// The lines of an output line, for all channels.
+uint64_t PlainFloats(const ProductWork& work) {
+  return work.depth / kTapsOfLine * (work.image->axes[2].outputs + kMoreInputs) + kTileReadAhead;
+}
 
 // In scratch: the inputs of each band, and the largest magnitude in each part of its channels.
 uint64_t TransformedFloats(const TileInputs& whole_band, const ProductCut& cut) {
@@ -228,30 +233,30 @@ class TileTask {
 
   // Without transforming anything, line by line.
   void MultiplyPlain(const float* filter, const ProductBlock& result) {
-    const uint64_t channels = ChannelsOf(work_);
-    const uint64_t width = inputs_.width();
-    const uint64_t line_width = width + kMoreInputs;
-    const uint64_t channel_floats = 3 * line_width;
-    float* const lines = Take(channels * channel_floats + kTileReadAhead);
-    float* const part = Take(width);
-    std::vector<const float*> taps;
+    const uint64_t width = inputs_.width() + kMoreInputs;
+    float* const lines = Take(PlainFloats(work_));
+    std::vector<uint32_t> offsets(work_.depth);
     for (uint64_t k = 0; k < work_.depth; ++k) {
-      taps.push_back(lines + k / kTaps * channel_floats + k % kTaps / 3 * line_width + k % 3);
+      offsets[k] = static_cast<uint32_t>(k / kTapsOfLine * width + k % kTapsOfLine);
     }
+    ProductBlock block = result;
+    block.columns = inputs_.width();
+    block.a_stride = work_.depth;
+    block.b = lines;
+    block.b_panel = kernels_.panel_columns;
     for (uint64_t line = 0; line < task_.lines; ++line) {
-      for (uint64_t c = 0; c < channels; ++c) {
-        WriteLines(c, line, 3, line_width, lines + c * channel_floats);
+      for (uint64_t c = 0; c < ChannelsOf(work_); ++c) {
+        WriteLines(c, line, kTapsOfLine, width, lines + c * kTapsOfLine * width);
       }
-      for (uint64_t r = 0; r < task_.rows; ++r) {
-        const float* const weights = filter + filter_.PlainAt(task_.row + r);
-        float* const to = result.result + r * result.result_stride + line * width;
-        std::fill_n(to, width, AddendOf(result, r));
-        for (uint64_t k0 = 0; k0 < work_.depth; k0 += kBlockDepth) {
-          kernels_.weigh(taps.data() + k0, weights + k0, std::min(kBlockDepth, work_.depth - k0),
-                         0.0f, width, part);
-          for (uint64_t x = 0; x < width; ++x) to[x] += part[x];
-        }
+      for (uint64_t k0 = 0; k0 < work_.depth; k0 += kBlockDepth) {
+        block.depth = std::min(kBlockDepth, work_.depth - k0);
+        block.a = filter + filter_.PlainAt(task_.row) + k0;
+        block.b_offsets = offsets.data() + k0;
+        block.is_first = k0 == 0;
+        block.is_last = k0 + block.depth == work_.depth;
+        kernels_.multiply(block);
       }
+      block.result += inputs_.width();
     }
   }
 
@@ -267,7 +272,7 @@ class TileTask {
 
 }  // namespace
 
-bool CanTile(const ProductWork& work) {
+bool CanTile(const ProductWork& work, const ProductCut& cut) {
   if (!work.image.has_value() || work.image->taps.size() != kTaps || work.alpha != 1) return false;
   if (work.addend.has_value() && work.addend->column_stride != 0) return false;
   const ProductImage& image = *work.image;
@@ -283,8 +288,7 @@ bool CanTile(const ProductWork& work) {
   return work.rows >= kLeastChannels && ChannelsOf(work) >= kLeastChannels &&
          ChannelsOf(work) * columns <= kMostInputs &&
          CeilDiv(image.axes[1].outputs, kTileSide) * columns >= kLeastTiles &&
-         kTileNumbers * ChannelsOf(work) * work.rows * CopiesOf(work, kProductA) <=
-             kMostTiledFloats;
+         TiledFloats(work, cut) * CopiesOf(work, kProductA) * sizeof(float) <= kMostPackedBytes;
 }
 
 void CutTiles(const ProductWork& work, const MatrixKernels& kernels, ProductCut& cut) {
@@ -307,13 +311,13 @@ void CutTiles(const ProductWork& work, const MatrixKernels& kernels, ProductCut&
   }
   cut.bands = CeilDiv(axes[1].outputs, cut.band_lines);
   cut.columns = cut.band_lines * axes[2].outputs;
-  const uint64_t bands = CountOf(work.batches) * ColumnPartsOf(work, cut);
   // Groups that do not depend on the image, so that images of all sizes share the filters; as many
   // as tasks can have in equal numbers.
   const uint64_t group_panels =
       CeilDiv(cut.row_panels, RoundUp(CeilDiv(cut.row_panels, kGroupPanels), kWantedTasks));
   cut.pack_rows = group_panels * cut.panel_rows;
   const uint64_t groups = CeilDiv(work.rows, cut.pack_rows);
+  const uint64_t bands = CountOf(work.batches) * ColumnPartsOf(work, cut);
   cut.rows = std::min(work.rows, CeilDiv(groups, CeilDiv(kWantedTasks, bands)) * cut.pack_rows);
 }
 
@@ -332,9 +336,11 @@ uint64_t TileTaskFloats(const ProductWork& work, const MatrixKernels& kernels,
   const TileInputs inputs(work, kernels, cut.band_lines);
   const uint64_t products = kTileNumbers * (cut.pack_rows * inputs.tile_stride() + kernels.lanes);
   const uint64_t lines = inputs.lines() * inputs.line_width() + kTileReadAhead;
-  const uint64_t plain_lines = ChannelsOf(work) * 3 * (inputs.width() + kMoreInputs);
-  return inputs.floats() + lines + 2 * MemoryOfTiles(inputs.tiles()) +
-         std::max(products, plain_lines + kTileReadAhead + inputs.width());
+  const uint64_t transforming =
+      cut.input_parts > 0 ? 0 : inputs.floats() + lines + MemoryOfTiles(inputs.tiles());
+  const uint64_t results = WritesInPlace(work) ? 0 : (cut.rows + 1) * cut.columns;
+  return transforming + results +
+         std::max(MemoryOfTiles(inputs.tiles()) + products, PlainFloats(work));
 }
 
 uint64_t TiledFloats(const ProductWork& work, const ProductCut& cut) {

@@ -275,6 +275,20 @@ TEST(CpuPlan, AChainFollowsAConvolution) {
   }
 }
 
+// Callers with little work wait for a task.
+TEST(CpuPlan, LargeConvolutionsByTilesHaveManyTasks) {
+  ProgramBuilder b;
+  const ConvolutionDesc desc = {.input = Floats({1, 512, 56, 56}),
+                                .filter = Floats({512, 512, 3, 3}),
+                                .bias = {},
+                                .start_padding = {1, 1},
+                                .end_padding = {1, 1}};
+  const uint32_t image = b.Input(desc.input);
+  b.Return(b.Add(desc, {image, b.Input(desc.filter)})[0]);
+  const CpuPlan plan = MakeCpuPlan(FuseChains(*Validate(b.program())));
+  EXPECT_GE(plan.nodes[0].work->phases().back(), 8u);
+}
+
 // Weights in INT8 are scaled when the program is compiled.
 TEST(CpuPlan, WhatIsComputedFromConstantsIsKept) {
   ProgramBuilder b;

@@ -23,6 +23,9 @@ constexpr uint64_t kMostTiles = 64;  // of a band
 // Tiles of a band for all channels: their transformed inputs take 4.5 MiB of a task's memory.
 constexpr uint64_t kMostInputs = uint64_t{1} << 15;
 constexpr uint64_t kWantedTasks = 4;
+// Of a task: about 5 ms. Tasks of other products are shorter, but each of these transforms its
+// inputs.
+constexpr uint64_t kMostMultiplications = uint64_t{1} << 28;
 constexpr uint64_t kGroupPanels = 4;
 // Numbers that become infinite, or not a number, while they are transformed, would do so for all
 // outputs of a tile. If the magnitudes of inputs and filters and their product are below, none do.
@@ -32,6 +35,9 @@ constexpr float kLargest = 0x1p100f;
 float Larger(float a, float b) { return std::isnan(a) || a > b ? a : b; }
 
 uint64_t ChannelsOf(const ProductWork& work) { return work.depth / kTaps; }
+uint64_t BandsOf(const ProductWork& work, const ProductCut& cut) {  // in all batches
+  return CountOf(work.batches) * ColumnPartsOf(work, cut);
+}
 uint64_t PaddedRows(const ProductCut& cut) { return cut.row_panels * cut.panel_rows; }
 
 // Where A is. First the transformed filters, in groups of rows: a group has number e of all
@@ -317,13 +323,17 @@ void CutTiles(const ProductWork& work, const MatrixKernels& kernels, ProductCut&
       CeilDiv(cut.row_panels, RoundUp(CeilDiv(cut.row_panels, kGroupPanels), kWantedTasks));
   cut.pack_rows = group_panels * cut.panel_rows;
   const uint64_t groups = CeilDiv(work.rows, cut.pack_rows);
-  const uint64_t bands = CountOf(work.batches) * ColumnPartsOf(work, cut);
-  cut.rows = std::min(work.rows, CeilDiv(groups, CeilDiv(kWantedTasks, bands)) * cut.pack_rows);
+  const TileInputs inputs(work, kernels, cut.band_lines);
+  const uint64_t multiplications =
+      kTileNumbers * inputs.tiles().count() * ChannelsOf(work) * work.rows;
+  const uint64_t parts = std::max(CeilDiv(kWantedTasks, BandsOf(work, cut)),
+                                  CeilDiv(multiplications, kMostMultiplications));
+  cut.rows = std::min(work.rows, CeilDiv(groups, parts) * cut.pack_rows);
 }
 
 void TransformFirst(const ProductWork& work, const MatrixKernels& kernels, ProductCut& cut,
                     ProductScratch& scratch) {
-  if (cut.rows == work.rows) return;
+  if (cut.rows == work.rows || BandsOf(work, cut) >= kWantedTasks) return;
   cut.input_parts = kWantedTasks;
   const uint64_t bands = CopiesOf(work, kProductB) * ColumnPartsOf(work, cut);
   cut.transforms = bands * cut.input_parts;

@@ -52,7 +52,8 @@ double ElementAt(const TensorDesc& desc, const Bytes& bytes, const Coordinate& c
 }
 
 std::string FindProductMistake(const OperatorDesc& desc, const std::vector<Bytes>& inputs,
-                               const Bytes& output, bool is_tree, const MagnitudeOf& magnitude_of) {
+                               const std::vector<Bytes>& outputs, bool is_tree,
+                               const MagnitudeOf& magnitude_of) {
   const TensorDesc& tensor = *desc.outputs[0];
   std::string mistake;
   const std::vector<absl::Span<const std::byte>> spans(inputs.begin(), inputs.end());
@@ -60,8 +61,6 @@ std::string FindProductMistake(const OperatorDesc& desc, const std::vector<Bytes
   ForEachExactProduct(desc, spans, {}, [&](const Coordinate& at, const ExactProduct& exact) {
     is_written[ElementOffset(at, EffectiveStrides(tensor))] = true;
     if (!mistake.empty()) return;
-    const double got = ElementAt(tensor, output, at);
-    if (got == exact.value || (std::isnan(exact.value) && std::isnan(got))) return;
     const double steps = static_cast<double>(
         is_tree ? std::min(exact.count, kBlock) + exact.count / kBlock + 4 : exact.count + 4);
     const double magnitude =
@@ -69,15 +68,22 @@ std::string FindProductMistake(const OperatorDesc& desc, const std::vector<Bytes
     const double bound = steps * (magnitude * 0x1p-24 + 0x1p-126);
     const double low = Rounded(tensor.data_type, exact.value - bound);
     const double high = Rounded(tensor.data_type, exact.value + bound);
-    if (got >= low && got <= high) return;
-    mistake = absl::StrCat("element [", at[0], ",", at[1], ",...,", at.back(), "] is ", got,
-                           " instead of ", exact.value, " +- ", bound);
+    for (const Bytes& output : outputs) {
+      const double got = ElementAt(tensor, output, at);
+      if (got == exact.value || (std::isnan(exact.value) && std::isnan(got))) continue;
+      if (got >= low && got <= high) continue;
+      mistake = absl::StrCat("element [", at[0], ",", at[1], ",...,", at.back(), "] of output ",
+                             &output - outputs.data(), " is ", got, " instead of ", exact.value,
+                             " +- ", bound);
+    }
   });
-  for (size_t i = 0; i < is_written.size() && mistake.empty(); ++i) {
-    const size_t size = ElementBytes(tensor.data_type);
-    const bool is_zero = std::all_of(output.data() + i * size, output.data() + (i + 1) * size,
-                                     [](std::byte b) { return b == std::byte{0}; });
-    if (!is_written[i] && !is_zero) mistake = absl::StrCat("gap ", i, " is not zero");
+  for (const Bytes& output : outputs) {
+    for (size_t i = 0; i < is_written.size() && mistake.empty(); ++i) {
+      const size_t size = ElementBytes(tensor.data_type);
+      const bool is_zero = std::all_of(output.data() + i * size, output.data() + (i + 1) * size,
+                                       [](std::byte b) { return b == std::byte{0}; });
+      if (!is_written[i] && !is_zero) mistake = absl::StrCat("gap ", i, " is not zero");
+    }
   }
   return mistake;
 }

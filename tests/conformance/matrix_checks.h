@@ -30,10 +30,11 @@ double ElementAt(const TensorDesc& desc, const Bytes& bytes, const Coordinate& c
 // The sum of magnitudes that bounds the error of a result.
 using MagnitudeOf = std::function<double(const Coordinate&, const ExactProduct&)>;
 
-// Returns the first mistake, or "". `is_tree`: sums are those of docs/operators.md for the
-// processor; other devices may add one product after the other.
+// Returns the first mistake in one of `outputs`, which all are results of `desc`, or "". `is_tree`:
+// sums are those of docs/operators.md for the processor; other devices may add one product after
+// the other.
 std::string FindProductMistake(const OperatorDesc& desc, const std::vector<Bytes>& inputs,
-                               const Bytes& output, bool is_tree,
+                               const std::vector<Bytes>& outputs, bool is_tree,
                                const MagnitudeOf& magnitude_of = nullptr);
 
 }  // namespace opmill

@@ -44,7 +44,7 @@ class MatrixTest : public DeviceTest {
       const std::vector<Bytes> inputs = InputsOf(*validated, values);
       const auto outputs = RunCompiled(device(), *compiled, *validated, inputs);
       ASSERT_TRUE(outputs.ok()) << outputs.status() << " " << ToString(*validated);
-      EXPECT_EQ(FindProductMistake(*validated, inputs, (*outputs)[0], is_cpu), "")
+      EXPECT_EQ(FindProductMistake(*validated, inputs, *outputs, is_cpu), "")
           << ToString(*validated) << " with values " << ToString(values);
     }
   }
@@ -351,7 +351,7 @@ TEST_P(MatrixTest, BetaOfZeroIgnoresC) {
   std::fill(inputs[2].begin(), inputs[2].end(), std::byte{0xFF});  // NaN
   const auto outputs = RunValidated(device(), desc, inputs);
   ASSERT_TRUE(outputs.ok()) << outputs.status();
-  EXPECT_EQ(FindProductMistake(desc, inputs, (*outputs)[0], false), "");
+  EXPECT_EQ(FindProductMistake(desc, inputs, *outputs, false), "");
 }
 
 TEST_P(MatrixTest, InfinitiesAndNansSpread) {
@@ -360,7 +360,7 @@ TEST_P(MatrixTest, InfinitiesAndNansSpread) {
     const std::vector<Bytes> inputs = InputsOf(desc, values);
     const auto outputs = RunValidated(device(), desc, inputs);
     ASSERT_TRUE(outputs.ok()) << outputs.status();
-    EXPECT_EQ(FindProductMistake(desc, inputs, (*outputs)[0], false), "") << ToString(values);
+    EXPECT_EQ(FindProductMistake(desc, inputs, *outputs, false), "") << ToString(values);
   }
 }
 
@@ -393,8 +393,7 @@ TEST(MatrixOnTheProcessor, HasTheSameBitsForEveryNumberOfThreads) {
     const std::vector<Bytes> inputs = InputsOf(desc, ValuePattern::kNumbers);
     const auto expected = RunValidated(*devices[0], desc, inputs);
     ASSERT_TRUE(expected.ok()) << expected.status();
-    EXPECT_EQ(FindProductMistake(desc, inputs, (*expected)[0], /*is_tree=*/true), "")
-        << ToString(desc);
+    EXPECT_EQ(FindProductMistake(desc, inputs, *expected, /*is_tree=*/true), "") << ToString(desc);
     for (const auto& device : devices) {
       const auto outputs = RunValidated(*device, desc, inputs);
       ASSERT_TRUE(outputs.ok()) << outputs.status();

@@ -40,7 +40,9 @@ class MatrixTest : public DeviceTest {
     const auto compiled = CompilePlanForTest(device(), *validated, *plan);
     ASSERT_TRUE(compiled.ok()) << compiled.status() << " " << ToString(*validated);
     const bool is_cpu = device().info().kind == DeviceKind::kCpu;
-    for (const ValuePattern values : {ValuePattern::kNumbers, ValuePattern::kTies}) {
+    std::vector<ValuePattern> patterns = {ValuePattern::kNumbers};
+    if (cases_++ % 4 == 0) patterns.push_back(ValuePattern::kTies);
+    for (const ValuePattern values : patterns) {
       const std::vector<Bytes> inputs = InputsOf(*validated, values);
       const auto outputs = RunCompiled(device(), *compiled, *validated, inputs);
       ASSERT_TRUE(outputs.ok()) << outputs.status() << " " << ToString(*validated);
@@ -48,6 +50,9 @@ class MatrixTest : public DeviceTest {
           << ToString(*validated) << " with values " << ToString(values);
     }
   }
+
+ private:
+  size_t cases_ = 0;
 };
 
 TensorDesc Matrix(DataType type, std::vector<uint32_t> batch, uint32_t rows, uint32_t columns,
@@ -152,26 +157,26 @@ std::vector<ConvolutionDesc> Convolutions() {
        .bias = Tensor({1, 50, 1, 1}),
        .start_padding = List{1, 1},
        .end_padding = List{1, 1}},
-      {.input = Tensor({1, 48, 20, 20}),
+      {.input = Tensor({1, 48, 5, 20}),
        .filter = Tensor({32, 48, 3, 3}),
        .start_padding = List{1, 1},
        .end_padding = List{1, 1}},
       {.input = Tensor({2, 450, 7, 7}),
-       .filter = Tensor({64, 450, 1, 1}),
-       .bias = Tensor({1, 64, 1, 1})},
+       .filter = Tensor({32, 450, 1, 1}),
+       .bias = Tensor({1, 32, 1, 1})},
       {.input = Tensor({1, 60, 14, 13}),
-       .filter = Tensor({48, 60, 3, 3}),
+       .filter = Tensor({32, 60, 3, 3}),
        .strides = List{2, 2},
        .start_padding = List{1, 1},
        .end_padding = List{1, 1}},
-      {.input = Tensor({1, 450, 14, 14}), .filter = Tensor({64, 450, 1, 1}), .strides = List{2, 2}},
+      {.input = Tensor({1, 450, 14, 14}), .filter = Tensor({32, 450, 1, 1}), .strides = List{2, 2}},
       {.input = Tensor({1, 80, 6, 6}),
        .filter = Tensor({32, 40, 3, 3}),
        .start_padding = List{1, 1},
        .end_padding = List{1, 1},
        .group_count = 2},
-      {.input = Tensor({1, 40, 2, 7, 7}),
-       .filter = Tensor({32, 40, 1, 3, 3}),
+      {.input = Tensor({1, 20, 2, 7, 7}),
+       .filter = Tensor({32, 20, 1, 3, 3}),
        .start_padding = List{0, 1, 1},
        .end_padding = List{0, 1, 1}},
       // One and three spatial dimensions.
@@ -291,16 +296,17 @@ std::vector<OperatorDesc> FewLongSums(DataType type) {
 
 TEST_P(MatrixTest, DividesLongSumsOfFewResults) {
   const PlanOptions options = PlanOptionsFor(SizeOf(DeviceKind::kSoftware, 0, 0));
+  bool is_spread = false;
   for (const DataType type : {kFloat32, kFloat16}) {
     for (OperatorDesc desc : FewLongSums(type)) {
-      for (const bool is_spread : {false, true}) {
-        if (is_spread) Spread(*desc.outputs[0]);
-        const OperatorPlan plan = MakePlan(desc, options).value();
-        ASSERT_EQ(plan.passes.size(), 2u) << ToString(desc);
-        EXPECT_EQ(plan.kernels[plan.passes[1].dispatches[0].kernel].entry, "Join");
-        Expect(desc, options);
-      }
+      if (is_spread) Spread(*desc.outputs[0]);
+      is_spread = !is_spread;
+      const OperatorPlan plan = MakePlan(desc, options).value();
+      ASSERT_EQ(plan.passes.size(), 2u) << ToString(desc);
+      EXPECT_EQ(plan.kernels[plan.passes[1].dispatches[0].kernel].entry, "Join");
+      Expect(desc, options);
     }
+    is_spread = !is_spread;
   }
 }
 
@@ -369,13 +375,13 @@ INSTANTIATE_TEST_SUITE_P(On, MatrixTest, ::testing::ValuesIn(TestDevices()));
 #ifdef OPMILL_CPU_DEVICE
 TEST(MatrixOnTheProcessor, HasTheSameBitsForEveryNumberOfThreads) {
   std::vector<OperatorDesc> descs = {
-      GemmDesc{.a = Tensor({150, 900}), .b = Tensor({900, 700}), .c = Tensor({150, 700})},
-      GemmDesc{.a = Tensor({1, 2000}), .b = Tensor({2000, 3000})},
+      GemmDesc{.a = Tensor({150, 500}), .b = Tensor({500, 300}), .c = Tensor({150, 300})},
+      GemmDesc{.a = Tensor({1, 2000}), .b = Tensor({2000, 1500})},
       GemmDesc{
           .a = Tensor({1, 2000}), .b = Tensor({900, 2000}), .trans_b = MatrixTransform::kTranspose},
       GemmDesc{.a = Tensor({12, 128, 32}), .b = Tensor({12, 32, 128})},
-      ConvolutionDesc{.input = Tensor({1, 32, 40, 40}),
-                      .filter = Tensor({48, 32, 3, 3}),
+      ConvolutionDesc{.input = Tensor({1, 16, 40, 40}),
+                      .filter = Tensor({48, 16, 3, 3}),
                       .start_padding = {1, 1},
                       .end_padding = {1, 1}},
       // Few pixels, and more taps than a block has.

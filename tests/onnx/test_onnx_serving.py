@@ -161,17 +161,18 @@ class OnnxServing(unittest.TestCase):
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4
         for name, model in served.items():
-            with self.subTest(model.file, values=model.values):
-                session = onnxruntime.InferenceSession(str(model.path), options)
-                feeds = models.feeds_of(session, model)
-                result = infer(client, name, feeds)
-                own = own_client.model(name)(**feeds)
-                for output, wanted in zip(session.get_outputs(), session.run(None, feeds), strict=True):
-                    got = result.as_numpy(output.name)
-                    self.assertEqual((got.shape, got.dtype), (wanted.shape, wanted.dtype))
-                    np.testing.assert_allclose(got, wanted, rtol=1e-3,
-                                               atol=1e-5 * max(1, np.abs(wanted).max()))
-                    np.testing.assert_array_equal(own[output.name], got)
+            session = onnxruntime.InferenceSession(str(model.path), options)
+            for each in model.of_sizes():
+                with self.subTest(model.file, values=model.values, sizes=each.sizes):
+                    feeds = models.feeds_of(session, each)
+                    result = infer(client, name, feeds)
+                    own = own_client.model(name)(**feeds)
+                    for output, wanted in zip(session.get_outputs(), session.run(None, feeds), strict=True):
+                        got = result.as_numpy(output.name)
+                        self.assertEqual((got.shape, got.dtype), (wanted.shape, wanted.dtype))
+                        np.testing.assert_allclose(got, wanted, rtol=1e-3,
+                                                   atol=1e-5 * max(1, np.abs(wanted).max()))
+                        np.testing.assert_array_equal(own[output.name], got)
 
     def test_what_cannot_be_compiled_is_refused_when_it_is_read(self):
         self.write("refused", refused_model())

@@ -121,10 +121,9 @@ class Traces(unittest.TestCase):
         self.hardmax(stub, metadata=[("traceparent", "cc" + SAMPLED[2:] + "-later")])
         self.assertEqual({root.trace for root in collector.roots(2)}, {TRACE})
         address = server.lines("serving")[0]["metrics_address"]
-        until = time.monotonic() + 10  # the server counts a call when the collector has answered
-        while (Scrape(address).value("opmill_traced_calls_exported_total") < 2
-               and time.monotonic() < until):
-            time.sleep(0.02)
+        # The server counts a call when the collector has answered.
+        server.wait_until(
+            lambda: Scrape(address).value("opmill_traced_calls_exported_total") >= 2, seconds=10)
         scrape = Scrape(address)
         self.assertEqual(scrape.value("opmill_traced_calls_exported_total"), 2)
         self.assertEqual(scrape.value("opmill_traced_calls_dropped_total"), 0)

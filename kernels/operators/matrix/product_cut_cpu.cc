@@ -236,11 +236,12 @@ ProductCut CutOf(const ProductWork& work, const MatrixKernels& kernels, ProductS
   const uint64_t wanted_tasks = has_lines ? kWantedLineTasks : kWantedTasks;
   const auto products = [&] { return cut.rows * cut.columns * depth; };
   const auto halve_rows = [&] { cut.rows = RoundUp(CeilDiv(cut.rows, 2), cut.panel_rows); };
+  const auto halve_columns = [&] { cut.columns = RoundUp(CeilDiv(cut.columns, 2), kPanelColumns); };
   while (products() > kMostTaskProducts && cut.rows > 4 * cut.panel_rows) {
     // Tasks pack their columns of B: square ones pack and read the least.
     if (cut.method == ProductMethod::kPanels && cut.rows <= cut.columns &&
         cut.columns >= 2 * kPanelColumns) {
-      cut.columns = RoundUp(CeilDiv(cut.columns, 2), kPanelColumns);
+      halve_columns();
     } else {
       halve_rows();
     }
@@ -262,7 +263,7 @@ ProductCut CutOf(const ProductWork& work, const MatrixKernels& kernels, ProductS
     } else if (has_lines) {
       CutLines(work, kernels, CeilDiv(cut.columns, 2), cut);
     } else {
-      cut.columns = RoundUp(CeilDiv(cut.columns, 2), kPanelColumns);
+      halve_columns();
     }
   }
   if (cut.rows == work.rows && ColumnPartsOf(work, cut) == 1) {

@@ -90,8 +90,8 @@ uint64_t BytesOf(const Views& views) {
 
 // What a lane does beside the code outside of loops, and the loop that loads the most.
 struct LaneWork {
-  uint64_t scans =
-      0;  // of top_k: vectors of keys that it counts or collects, or items that it moves
+  // Of top_k: vectors of keys that it counts or collects, or items that it moves.
+  uint64_t scans = 0;
   // Joins of parts; of top_k: pairs of candidates that a sort compares, or four that ranks do.
   uint64_t steps = 0;
 };

@@ -1,6 +1,8 @@
 #include "tests/gpu_report/hot_plans.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <stdexcept>
 #include <utility>
 
@@ -172,10 +174,12 @@ std::vector<TitledPlan> MeasuredPlans(uint32_t compute_units, std::istream& rows
   std::string name, type, sizes, axes;
   uint32_t k = 0;
   for (double milliseconds = 0; rows >> name >> type >> sizes >> axes >> k >> milliseconds;) {
-    TensorDesc input = {.sizes = ParseNumbers(sizes)};
-    for (const DataType each : kTypes) {
-      if (ToString(each) == type) input.data_type = each;
+    const DataType* const data_type =
+        std::ranges::find_if(kTypes, [&](DataType each) { return ToString(each) == type; });
+    if (data_type == std::end(kTypes)) {
+      throw std::runtime_error(absl::StrCat("No type of a measured row: ", type));
     }
+    const TensorDesc input = {.data_type = *data_type, .sizes = ParseNumbers(sizes)};
     collector.AddPlan(absl::StrJoin({name, type, sizes, axes, std::to_string(k)}, " "),
                       Validate(DescribeMeasured(name, input, ParseNumbers(axes), k)).value());
   }

@@ -17,6 +17,7 @@
 #define TOP_K_NARROW_CAPACITY 2048
 #define TOP_K_WIDE_CAPACITY 1024
 
+#define TOP_K_FEW 256         // candidates that SelectBest compares with each other
 #define TOP_K_MOST_ROWS 256   // sequences that a group of SortSequences sorts
 #define TOP_K_LANE_VECTORS 4  // that a lane of SelectBest keeps in registers
 #define TOP_K_CHUNK_BITS 15   // log2 of the most items of a chunk of SelectBest
@@ -91,7 +92,7 @@ struct TopKSelectConstants {
   uint kept_rank;      // dimensions in use in kept[]
   uint chunks;         // of a sequence
   uint chunk_length;   // items of a chunk; the last one may have fewer
-  uint most;           // the most candidates that are ranked or sorted; a power of two
+  uint most;           // candidates that may be collected; a power of two
   uint leaders;        // for a floor: one for each lane, or for each of its vectors; 0: no floor
   uint first_record;   // RESULT_RECORDS: of chunk 0 of sequence 0; k for each chunk
   uint record_stride;  // RESULT_RECORDS: from a sequence to the next

@@ -1,7 +1,8 @@
 // top_k: a group finds the k best items of its chunk of a sequence. It reads the chunk once, keeps the
 // keys in registers, and puts the best into groupshared memory.
 //   SOURCE, RESULT  top_k_constants.h
-//   DIGIT_BITS      log2 of the words of keys in groupshared memory: histograms, or keys to sort
+//   DIGIT_BITS      log2 of the words of keys in groupshared memory: histograms, or candidates
+//   MANY            1 if there may be more candidates than are compared with each other
 #include "top_k_constants.h"
 #define KERNEL_CONSTANTS TopKSelectConstants
 #include "include/top_k_items.hlsli"
@@ -17,8 +18,15 @@ RWBuffer<RECORD> Records : register(u0);
 #include "include/bitonic_sort.hlsli"
 #include "include/top_k_keys.hlsli"
 #include "include/top_k_floor.hlsli"
+#include "include/sum_before.hlsli"
+#if !MANY
 #include "include/top_k_rank.hlsli"
-// The memory of a later sort.
+#elif !IS_WIDE
+#include "include/top_k_buckets.hlsli"
+#else
+#include "include/top_k_sorted.hlsli"
+#endif
+// The memory of candidates.
 #define HISTOGRAM(bin) sort_words[bin]
 #include "include/top_k_cut.hlsli"
 
@@ -49,21 +57,28 @@ void CollectFrom(uint lane, Chunk chunk, Keys keys, Bests bests, BITS floor) {
   }
 }
 
-// Counts the next digit of what is at the cut, or collects what is at or above it.
-void CountOrCollect(uint lane, Chunk chunk, Keys keys, Cut cut, Digit digit, bool collects) {
+// Counts the next digit of what is at the cut. What is not in the chunk is the last of all.
+void CountDigit(uint lane, Chunk chunk, Keys keys, Cut cut, Digit digit) {
   [loop] for (uint number = 0; number < VECTORS; ++number) {
     uint4 v = VectorOf(keys, number);
     uint first = IndexOf(chunk, lane, number);
     EACH_KEY for (uint e = 0; e < VECTOR_KEYS; ++e) {
       BITS key = EACH_KEY_OF(v, e);
-      uint index = first + e;
-      if (index < chunk.count && IsAtOrAbove(cut, key, index)) {
-        if (collects) {
-          Collect(key, index);
-        } else if (IsAt(cut, key, index)) {
-          InterlockedAdd(HISTOGRAM(DigitOf(cut, digit, key, index)), 1);
-        }
+      if (IsAt(cut, key, first + e)) {
+        InterlockedAdd(HISTOGRAM(DigitOf(cut, digit, key, first + e)), 1);
       }
+    }
+  }
+}
+
+// Collects what is at the cut or above it.
+void CollectAbove(uint lane, Chunk chunk, Keys keys, Cut cut) {
+  [loop] for (uint number = 0; number < VECTORS; ++number) {
+    uint4 v = VectorOf(keys, number);
+    uint first = IndexOf(chunk, lane, number);
+    EACH_KEY for (uint e = 0; e < VECTOR_KEYS; ++e) {
+      BITS key = EACH_KEY_OF(v, e);
+      if (first + e < chunk.count && IsAtOrAbove(cut, key, first + e)) Collect(key, first + e);
     }
   }
 }
@@ -92,7 +107,7 @@ uint CollectBest(uint lane, Chunk chunk, Keys keys) {
   Cut cut = NoCut();
   Digit digit = {0, FIRST_SHIFT};
   uint above = 0;
-  uint left = collected > c.most ? chunk.count : collected;
+  uint left = chunk.count;
   [loop] while (collected > c.most) {
     bool collects = left <= c.most;
     GroupMemoryBarrierWithGroupSync();
@@ -101,7 +116,11 @@ uint CollectBest(uint lane, Chunk chunk, Keys keys) {
     [loop] for (uint s = lane; s < SORT_CAPACITY; s += THREADS) sort_indices[s] = NO_INDEX;
     if (lane == 0) shared_count = 0;
     GroupMemoryBarrierWithGroupSync();
-    CountOrCollect(lane, chunk, keys, cut, digit, collects);
+    if (collects) {
+      CollectAbove(lane, chunk, keys, cut);
+    } else {
+      CountDigit(lane, chunk, keys, cut, digit);
+    }
     GroupMemoryBarrierWithGroupSync();
     if (collects) break;
     uint3 value = FindDigit(lane, c.ranks.k - above);
@@ -110,7 +129,7 @@ uint CollectBest(uint lane, Chunk chunk, Keys keys) {
     digit = Next(digit);
     above += value.y;
   }
-  return left;
+  return shared_count;
 }
 
 [numthreads(THREADS, 1, 1)]
@@ -122,17 +141,14 @@ void SelectBest(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   uint begin = number * c.chunk_length;
   Chunk chunk = {FirstItem(sequence) + begin, min(c.chunk_length, c.items.length - begin)};
   uint count = CollectBest(lane, chunk, LoadKeys(lane, chunk));
-  bool ranks = count <= MOST_RANKED;
-  uint sorted_bits = ranks ? 0 : SegmentBits(count);
-  SortSegments(lane, 1u << sorted_bits, sorted_bits);
-  RankCandidates(lane, ranks ? count : 0);
+  RankCandidates(lane, count);
 #if RESULT == RESULT_RECORDS
   uint to = instance.write0 + c.first_record + sequence * c.record_stride + number * c.ranks.k;
 #else
   Offsets at = KeptOffsets(sequence);
 #endif
   [loop] for (uint s = lane; s < count; s += THREADS) {
-    uint rank = (ranks ? sort_indices[RANKS_AT + s % RANKS_AT] : s) - c.ranks.first;
+    uint rank = RankOf(s) - c.ranks.first;
     if (rank < c.ranks.count) {
       Candidate candidate = LoadItem(chunk.first - begin, begin + sort_indices[s]);
 #if RESULT == RESULT_RECORDS

@@ -17,11 +17,6 @@ struct Digit {
   uint shift;
 };
 
-// Lanes that add up their counts together.
-#define TEAMS 16
-#define TEAM_LANES (THREADS / TEAMS)
-#define TEAM_STEP min(8, TEAM_LANES)  // lanes whose counts are read at a time
-
 #define BINS (1 << DIGIT_BITS)
 #define TAIL_WORD (IS_WIDE ? 2 : 1)
 #define WORD_BITS (IS_WIDE ? 32 : ELEMENT_BITS)
@@ -91,8 +86,6 @@ Digit Next(Digit digit) {
   return digit;
 }
 
-groupshared uint lane_counts[THREADS];
-groupshared uint team_counts[TEAMS];
 groupshared uint found[3];  // the value of a digit, candidates above it, and at it
 
 // Finds the value of a digit that leaves `wanted` candidates at or above it: its value, how many are
@@ -102,36 +95,16 @@ uint3 FindDigit(uint lane, uint wanted) {
   uint first = BINS - 1 - lane * lane_bins;  // and those below
   uint own = 0;
   [unroll] for (uint i = 0; i < lane_bins; ++i) own += HISTOGRAM(first - i);
-  lane_counts[lane] = own;
-  GroupMemoryBarrierWithGroupSync();
-  if (lane < TEAMS) {
-    uint sum = 0;
-    [loop] for (uint l = lane * TEAM_LANES; l < (lane + 1) * TEAM_LANES; l += TEAM_STEP) {
-      [unroll] for (uint u = 0; u < TEAM_STEP; ++u) sum += lane_counts[l + u];
+  uint above = SumBefore(lane, own);
+  if (above < wanted && above + own >= wanted) {
+    uint bin = first;
+    [loop] while (above + HISTOGRAM(bin) < wanted) {
+      above += HISTOGRAM(bin);
+      --bin;
     }
-    team_counts[lane] = sum;
-  }
-  GroupMemoryBarrierWithGroupSync();
-  uint team = lane / TEAM_LANES;
-  uint above = 0;
-  [unroll] for (uint t = 0; t < TEAMS; ++t) above += t < team ? team_counts[t] : 0;
-  if (above < wanted && above + team_counts[team] >= wanted) {
-    uint before = lane % TEAM_LANES;
-    [loop] for (uint b = 0; b < before; b += TEAM_STEP) {
-      [unroll] for (uint u = 0; u < TEAM_STEP; ++u) {
-        above += b + u < before ? lane_counts[team * TEAM_LANES + b + u] : 0;
-      }
-    }
-    if (above < wanted && above + own >= wanted) {
-      uint bin = first;
-      [loop] while (above + HISTOGRAM(bin) < wanted) {
-        above += HISTOGRAM(bin);
-        --bin;
-      }
-      found[0] = bin;
-      found[1] = above;
-      found[2] = HISTOGRAM(bin);
-    }
+    found[0] = bin;
+    found[1] = above;
+    found[2] = HISTOGRAM(bin);
   }
   GroupMemoryBarrierWithGroupSync();
   return uint3(found[0], found[1], found[2]);

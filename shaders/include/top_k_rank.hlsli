@@ -1,7 +1,6 @@
 // The ranks of few candidates: how many others come before each. Without the barriers of a sort.
 
 #define RANKS_AT (SORT_CAPACITY / 2)  // in sort_indices; candidates are below
-#define MOST_RANKED min(256, RANKS_AT)
 #define RANK_STEP 4  // candidates that a lane compares at a time
 
 // All lanes call it, with equal arguments, after a barrier; it ends with one. Slots that have no
@@ -29,3 +28,5 @@ void RankCandidates(uint lane, uint count) {
   }
   GroupMemoryBarrierWithGroupSync();
 }
+
+uint RankOf(uint candidate) { return sort_indices[RANKS_AT + candidate]; }

@@ -135,6 +135,39 @@ constexpr NamedCase kTopKPaths[] = {
      "top_k input=UINT8[19,400] output_values=UINT8[19,200] output_indices=UINT32[19,200] axis=1 "
      "k=200 "
      "axis_direction=DECREASING values=random_bits seed=3 view=134217728 groups=512 threads=256"},
+    // Many results of whole chunks, which buckets or a sort rank.
+    {"TopKOfAThousand",
+     "top_k input=FLOAT32[3,8192] output_values=FLOAT32[3,1000] output_indices=UINT32[3,1000] "
+     "axis=1 "
+     "k=1000 "
+     "axis_direction=DECREASING values=numbers seed=3 view=134217728 groups=512 threads=256"},
+    {"TopKOfAThousandBytes",
+     "top_k input=INT8[2,20001] output_values=INT8[2,1000] output_indices=UINT32[2,1000] axis=1 "
+     "k=1000 "
+     "axis_direction=INCREASING values=random_bits seed=3 view=134217728 groups=512 threads=256"},
+    {"TopKOfAThousandIfFewAreDifferent",
+     "top_k input=FLOAT16[3,8199] output_values=FLOAT16[3,1000] output_indices=UINT32[3,1000] "
+     "axis=1 "
+     "k=1000 "
+     "axis_direction=DECREASING values=ties seed=3 view=134217728 groups=512 threads=256"},
+    {"TopKOfAThousandIfSomeAreFarAway",
+     "top_k input=FLOAT32[3,8192] output_values=FLOAT32[3,999] output_indices=UINT32[3,999] axis=1 "
+     "k=999 "
+     "axis_direction=DECREASING values=rare_infinities seed=3 view=134217728 groups=512 "
+     "threads=256"},
+    {"TopKOfAThousandExtremes",
+     "top_k input=INT32[2,8192] output_values=INT32[2,1001] output_indices=UINT32[2,1001] axis=1 "
+     "k=1001 "
+     "axis_direction=INCREASING values=extremes seed=3 view=134217728 groups=512 threads=256"},
+    {"TopKOfAThousandOfLongRows",
+     "top_k input=UINT32[2,30000] output_values=UINT32[2,1000] output_indices=UINT32[2,1000] "
+     "axis=1 "
+     "k=1000 "
+     "axis_direction=DECREASING values=random_bits seed=3 view=134217728 groups=512 threads=256"},
+    {"TopKOfAThousandWideElements",
+     "top_k input=INT64[3,4096] output_values=INT64[3,500] output_indices=UINT32[3,500] axis=1 "
+     "k=500 "
+     "axis_direction=DECREASING values=random_bits seed=3 view=134217728 groups=512 threads=256"},
     // More results of longer sequences.
     {"TopKManyThatEqualTheCut",
      "top_k input=UINT8[3,3001] output_values=UINT8[3,40] output_indices=UINT32[3,40] axis=1 k=40 "

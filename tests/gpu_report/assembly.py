@@ -8,6 +8,7 @@ _AMD_BYTES = {"x": 4, "xy": 8, "xyz": 12, "xyzw": 16, "b32": 4, "b64": 8, "b96":
 _AMD_LOAD = re.compile(r"(?:buffer|global)_load_(?:format_)?(?:d16_)?(\w+)")
 _NVIDIA_TYPED = re.compile(r"(?:tld|suld)[\w.]*?\.([rgba]+)\b")
 _WAIT = re.compile(r"s_waitcnt.*vmcnt\((\d+)\)")
+_STORES = ("sust", "st.global", "buffer_store", "global_store")
 _SHARED_ATOMIC = re.compile(r"atom\.\S*\.shared|ds_(?:add|append)")
 _BARRIERS = ("s_barrier", "bar.sync")
 _NO_WORK = ("s_delay", "s_nop", "s_waitcnt", "s_clause", "nop")
@@ -25,6 +26,9 @@ class HotCode:
     in_loop: bool
     straight: int  # instructions outside of loops
     step: int  # instructions of the smallest loop with a barrier: a step of a join or a sort
+    result: int  # of the smallest loop that stores to memory
+    comparison: int  # of a loop in one that adds to groupshared memory: candidates that ranks compare
+    leaders: int  # of the innermost loop with the most loads from groupshared memory
     scan: int  # of the innermost loop with the most groupshared atomics, or that loads the most
 
 
@@ -48,6 +52,16 @@ def hot_code(assembly):
     def count(*starts):
         return sum(line.startswith(starts) for line in body)
 
+    def smallest_loop_with(starts):
+        return min((_work(lines) for lines in map(lines_of, loops.values())
+                    if any(line.startswith(starts) for line in lines)), default=0)
+
+    def is_comparison(inner_body):
+        around = [body for body in loops.values() if inner_body < body]
+        rest = lines_of(min(around, key=len) - inner_body) if around else []
+        return (any(map(_SHARED_ATOMIC.search, rest)) and
+                not any(line.startswith(_BARRIERS) for line in rest))
+
     load_bytes = sum(map(_loaded, body))
     return HotCode(
         loads=sum(_loaded(line) > 0 for line in body), load_bytes=load_bytes,
@@ -57,9 +71,10 @@ def hot_code(assembly):
         divisions=0 if body is codes[-1] else count("v_rcp", "mufu.rcp"),
         barriers=count(*_BARRIERS),
         in_loop=body is not codes[-1], straight=_work(codes[-1]),
-        step=min((_work(lines) for lines in map(lines_of, loops.values())
-                  if any(line.startswith(_BARRIERS) for line in lines)), default=0),
-        scan=_work(max(codes[:-1], key=_counted, default=[])))
+        step=smallest_loop_with(_BARRIERS), result=smallest_loop_with(_STORES),
+        comparison=max((_work(lines_of(body)) for body in inner if is_comparison(body)), default=0),
+        scan=_work(max(codes[:-1], key=_counted, default=[])),
+        leaders=_work(max(codes[:-1], key=_shared_loads, default=[])))
 
 
 def _work(lines):
@@ -68,6 +83,10 @@ def _work(lines):
 
 def _counted(lines):
     return sum(bool(_SHARED_ATOMIC.search(line)) for line in lines), sum(map(_loaded, lines))
+
+
+def _shared_loads(lines):
+    return sum(line.startswith(("ld.shared", "ds_load", "ds_read")) for line in lines)
 
 
 def _nvidia_blocks(assembly):

@@ -3,8 +3,9 @@
 //   gpu_report plans UNITS [ROWS]       the hot plans for a GPU with so many compute units, or
 //                                       those of the file ROWS: a line "plan MULTIPLICATIONS
 //                                       INPUT_BYTES OUTPUT_BYTES TITLE", then a line "PASS GROUPS
-//                                       READ WRITTEN SCANS STEPS KERNEL" for each dispatch (bytes,
-//                                       and its LaneWork), or "PASS fill BYTES"
+//                                       READ WRITTEN SCANS STEPS RESULTS COMPARISONS LEADERS
+//                                       KERNEL" for each dispatch (bytes, and its LaneWork), or
+//                                       "PASS fill BYTES"
 //   gpu_report kernels all|UNITS        one line for each kernel of all plans, or of the hot ones
 //   gpu_report compile FOLDER CACHE <LINES
 //                                       compiles each kernel, prints a line
@@ -37,8 +38,6 @@
 
 namespace opmill {
 namespace {
-
-constexpr uint64_t kMostRanked = 256;  // top_k_rank.hlsli: more candidates are sorted
 
 // The kernels with a generated text that plans can use, by their lines.
 const std::map<std::string, KernelPermutation>& GeneratedKernels() {
@@ -92,9 +91,18 @@ uint64_t BytesOf(const Views& views) {
 struct LaneWork {
   // Of top_k: vectors of keys that it counts or collects, or items that it moves.
   uint64_t scans = 0;
-  // Joins of parts; of top_k: pairs of candidates that a sort compares, or four that ranks do.
-  uint64_t steps = 0;
+  uint64_t steps = 0;        // joins of parts; of top_k: pairs of candidates that a sort compares
+  uint64_t results = 0;      // of top_k: candidates that it writes, if they are among the best
+  uint64_t comparisons = 0;  // of top_k: four candidates, for a rank
+  uint64_t leaders = 0;      // of top_k: 32 leaders, with a pivot
 };
+
+uint32_t MacroOf(const KernelPermutation& kernel, const std::string& name) {
+  for (const ShaderMacro& macro : kernel.macros) {
+    if (macro.name == name) return macro.value;
+  }
+  throw std::runtime_error(absl::StrCat(ToLine(kernel), " has no ", name));
+}
 
 LaneWork SortWork(uint64_t bits, uint64_t count, uint64_t threads) {
   return {.steps = bits * (bits + 1) / 2 * CeilDiv(count / 2, threads)};
@@ -102,10 +110,7 @@ LaneWork SortWork(uint64_t bits, uint64_t count, uint64_t threads) {
 
 // Of random items: those that reach a floor are a third more than k, and two digits find a cut.
 LaneWork WorkOf(const Dispatch& dispatch, const KernelPermutation& kernel) {
-  uint64_t threads = 1;
-  for (const ShaderMacro& macro : kernel.macros) {
-    if (macro.name == "THREADS") threads = macro.value;
-  }
+  const uint64_t threads = MacroOf(kernel, "THREADS");
   if (dispatch.constants.Holds<TopKSortConstants>()) {
     const auto sort = dispatch.constants.As<TopKSortConstants>();
     const uint64_t count = uint64_t{1} << (sort.row_bits + sort.item_bits);
@@ -125,10 +130,23 @@ LaneWork WorkOf(const Dispatch& dispatch, const KernelPermutation& kernel) {
   const bool has_floor = select.leaders > 0;
   const uint64_t count = std::min<uint64_t>(
       items, has_floor ? CeilDiv(uint64_t{4} * select.ranks.k, uint64_t{3}) : select.most);
-  const uint64_t bits = std::bit_width(count - 1);
-  LaneWork work = count <= kMostRanked ? LaneWork{.steps = CeilDiv(count * count, 4 * threads)}
-                                       : SortWork(bits, uint64_t{1} << bits, threads);
-  work.scans = has_floor ? 1 : items <= select.most ? TOP_K_LANE_VECTORS : 3 * TOP_K_LANE_VECTORS;
+  const bool is_wide = ElementBytes(static_cast<DataType>(MacroOf(kernel, "DATA_TYPE"))) == 8;
+  const bool has_many = MacroOf(kernel, "MANY") != 0;
+  LaneWork work;
+  if (!has_many) {
+    work.comparisons = CeilDiv(count * count, 4 * threads);
+  } else if (is_wide) {
+    const uint64_t bits = std::bit_width(count - 1);
+    work = SortWork(bits, uint64_t{1} << bits, threads);
+  }
+  if (has_floor && !has_many) {
+    work.scans =
+        8 * count > threads ? 2 : 1;  // vectors that reach the floor, of any lane of a wave
+  } else {
+    work.scans = has_floor || items <= select.most ? TOP_K_LANE_VECTORS : 3 * TOP_K_LANE_VECTORS;
+  }
+  work.leaders = select.leaders / threads;
+  work.results = CeilDiv(count, threads);
   return work;
 }
 
@@ -148,7 +166,8 @@ void PrintPlans(const std::vector<TitledPlan>& plans) {
         const bool gathers = dispatch.constants.Holds<TopKGatherConstants>();
         std::cout << pass + 1 << " " << uint64_t{dispatch.groups[0]} * dispatch.groups[1] << " "
                   << (gathers ? written : BytesOf(dispatch.reads)) << " " << written << " "
-                  << work.scans << " " << work.steps << " " << ToLine(kernel) << "\n";
+                  << work.scans << " " << work.steps << " " << work.results << " "
+                  << work.comparisons << " " << work.leaders << " " << ToLine(kernel) << "\n";
       }
     }
   }

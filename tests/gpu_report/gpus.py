@@ -61,11 +61,10 @@ class TimeModel:
     run: float  # seconds that a run takes at least
     step: float  # seconds between a pass and the next
     memory: float  # share of the bandwidth that a kernel reaches
-    latency: float  # seconds from an instruction of a lane to its next one
     straight: float  # share of the code outside of loops that runs: not all cases, nor all turns of loops
 
 
-TIME_MODEL = TimeModel(run=5.16e-6, step=10.3e-6, memory=0.849, latency=2.21e-9, straight=0.473)
+TIME_MODEL = TimeModel(run=5.2e-6, step=9.07e-6, memory=0.829, straight=0.556)
 
 
 def command_for(gpu, deps, nvk, scratch):

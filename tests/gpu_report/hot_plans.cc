@@ -171,9 +171,8 @@ OperatorDesc DescribeMeasured(const std::string& name, const TensorDesc& input,
 
 std::vector<TitledPlan> MeasuredPlans(uint32_t compute_units, std::istream& rows) {
   Collector collector(compute_units);
-  std::string name, type, sizes, axes;
-  uint32_t k = 0;
-  for (double milliseconds = 0; rows >> name >> type >> sizes >> axes >> k >> milliseconds;) {
+  std::string name, type, sizes, axes, milliseconds;
+  for (uint32_t k = 0; rows >> name >> type >> sizes >> axes >> k >> milliseconds;) {
     const DataType* const data_type =
         std::ranges::find_if(kTypes, [&](DataType each) { return ToString(each) == type; });
     if (data_type == std::end(kTypes)) {

@@ -24,6 +24,7 @@ from gpus import GPUS, TIMED, command_for
 
 MAX_CODE_BYTES = 16384
 FAILURES = ("spill", "scratch", "occupancy", "code", "division", "flight")
+TURNS = ("scan", "step", "result", "comparison", "leaders")  # of the loops of HotCode
 EXCEPTIONS = pathlib.Path(__file__).parent / "exceptions.txt"
 
 
@@ -91,8 +92,7 @@ class Step:
     groups: int = 0
     read: int = 0  # bytes
     written: int = 0
-    scans: int = 0  # LaneWork in gpu_report.cc
-    steps: int = 0
+    turns: dict = dataclasses.field(default_factory=dict)  # LaneWork in gpu_report.cc
     kernel: str = ""
 
 
@@ -115,8 +115,10 @@ def read_plans(program, gpu, *rows):
         elif rest.startswith("fill "):
             plans[-1].steps.append(Step(int(word)))
         else:
-            *numbers, line = rest.split(" ", 5)
-            plans[-1].steps.append(Step(int(word), *map(int, numbers), line))
+            *numbers, line = rest.split(" ", 3 + len(TURNS))
+            numbers = [*map(int, numbers)]
+            plans[-1].steps.append(
+                Step(int(word), *numbers[:3], dict(zip(TURNS, numbers[3:])), line))
     return plans
 
 

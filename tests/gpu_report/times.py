@@ -2,8 +2,7 @@
 
 A dispatch takes as long as its bytes and its instructions, of which the longer one hides most of
 the other. Bytes take the memory's bandwidth, less if too few are in flight, or that of the last
-cache if the pass before wrote them and they fit. Instructions take the GPU's rate, and each takes
-its lane a latency."""
+cache if the pass before wrote them and they fit. Instructions take the GPU's rate."""
 
 import collections
 import dataclasses
@@ -12,7 +11,8 @@ import pathlib
 
 from gpus import TIME_MODEL, TIMED
 
-ROWS = pathlib.Path(__file__).parent / "h100_rows.txt"  # operator type sizes axes k milliseconds
+# Lines "operator type sizes axes k milliseconds"; "-" if it was measured with other kernels.
+ROWS = pathlib.Path(__file__).parent / "h100_rows.txt"
 NEAR, SHARE = 0.25, 0.9  # so many of the rows must be so near
 OVERLAP = 4  # 1: bytes and instructions take turns; infinite: the longer one hides the other
 SHOWN = ("sum FLOAT32 8192,8192 1 0", "sum FLOAT32 8192,8192 0 0", "sum FLOAT32 8192,8192 0,1 0",
@@ -31,12 +31,13 @@ def seconds_of_dispatch(gpu, model, step, kernel, just_written):
         is_cached = step.read <= min(just_written, gpu.cache_bytes)
         flight = min(1, resident * hot.bytes_in_flight / gpu.bytes_needed)
         read_rate = flight * (gpu.cache_bandwidth if is_cached else bandwidth)
-        of_lane = model.straight * hot.straight + step.scans * hot.scan + step.steps * hot.step
+        of_lane = model.straight * hot.straight + sum(turns * getattr(hot, loop)
+                                                      for loop, turns in step.turns.items())
         instructions = lanes * of_lane
-        if hot.in_loop and not step.scans:
+        if hot.in_loop and not step.turns["scan"]:
             instructions += max(step.read / hot.load_bytes, lanes) * hot.instructions
     memory = step.read / read_rate + step.written / bandwidth
-    compute = instructions * (1 / gpu.multiply_rate + model.latency / resident)
+    compute = instructions / gpu.multiply_rate
     return (memory**OVERLAP + compute**OVERLAP) ** (1 / OVERLAP)
 
 
@@ -76,7 +77,7 @@ class Measured:
     def __init__(self, plans, by_line):
         rows = [line.rsplit(" ", 1) for line in ROWS.read_text().splitlines()]
         assert [title for title, _ in rows] == [plan.title for plan in plans]
-        self.rows = [(plan, float(ms) / 1e3) for plan, (_, ms) in zip(plans, rows)]
+        self.rows = [(plan, float(ms) / 1e3) for plan, (_, ms) in zip(plans, rows) if ms != "-"]
         self.by_line = by_line
 
     def errors(self, model, rows):
@@ -114,7 +115,7 @@ class Measured:
                       f"mean {sum(errors) / len(errors):.1%}, worst {max(errors):.0%}"
                       f"{'' if is_near else ': fails'}")
         if not is_good:
-            print(f"{ROWS.name} may have rows of kernels that have changed: remove or measure those.")
+            print(f"{ROWS.name} may have rows of kernels that have changed, which get '-'.")
         return is_good
 
     def print_fit(self):

@@ -136,8 +136,9 @@ TEST(PlanTopK, FindsAFloorWhereItIsWorthIt) {
   };
   EXPECT_EQ(leaders(Tensor({64, 8192}), 128), 512u) << "one for each lane";
   EXPECT_EQ(leaders(Tensor({64, 8192}), 129), 2048u) << "one for each vector";
-  EXPECT_EQ(leaders(Tensor({64, 8192}), 256), 0u) << "too many would reach it";
-  EXPECT_EQ(leaders(Tensor({64, 8192}), 1000), 0u);
+  EXPECT_EQ(leaders(Tensor({64, 8192}), 1000), 2048u);
+  EXPECT_EQ(leaders(Tensor({64, 5712}), 1000), 0u) << "too many would reach it";
+  EXPECT_EQ(leaders(Tensor({64, 8192}), 1366), 0u) << "there is no room for them";
   EXPECT_EQ(leaders(Tensor({64, 1024}), 100), 256u);
 }
 

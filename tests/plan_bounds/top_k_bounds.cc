@@ -149,6 +149,9 @@ class TopKChecker final : public DispatchChecker {
            "has other threads than its histograms");
     Demand(k_ <= c.most && std::has_single_bit(c.most) && c.most * (wide_ ? 2 : 1) <= 4 * threads_,
            "leaves more than a group sorts");
+    Demand((Macro("MANY") != 0) ==
+               (c.most > std::min<uint64_t>(TOP_K_FEW, (wide_ ? 1 : 2) * threads_)),
+           "ranks candidates by another method than its kernel");
     Demand(c.leaders == 0 || c.leaders == threads_ || (!wide_ && c.leaders == 4 * threads_),
            "has other leaders than lanes or vectors");
     const bool is_first = of_elements && reads_input();

@@ -8,20 +8,24 @@
 namespace opmill::top_k {
 namespace {
 
-// So few candidates are ranked or sorted, even if fewer are wanted: to look at another digit of
-// all items takes longer.
-constexpr uint64_t kFewCandidates = 256;
-
 // Two waves of NVIDIA's GPUs, one of AMD's.
 constexpr uint64_t kLeastThreads = 64;
 
+// The most candidates that are collected where there is room for `capacity`: few, even if fewer are
+// wanted, because to look at another digit of all items takes longer; or twice as many as wanted.
+uint64_t Most(uint64_t k, uint64_t capacity) {
+  const uint64_t few = std::min<uint64_t>(TOP_K_FEW, capacity / 2);
+  return 3 * k <= 2 * few ? few : std::min(capacity, std::bit_ceil(2 * k));
+}
+
 // Leaders for a floor, or 0. About k * 4 / 3 items reach a floor of one leader for each lane if k
 // is at most a quarter of the lanes, and one of a leader for each vector if k is at most half of
-// them.
+// them; 1.7 k if k is at most 0.7 of them.
 uint64_t Leaders(uint64_t k, uint64_t most, uint64_t threads, uint64_t vectors, bool is_wide) {
   if (3 * k > 2 * most) return 0;
   if (4 * k <= threads) return threads;
-  return 2 * k <= vectors && !is_wide ? TOP_K_LANE_VECTORS * threads : 0;
+  const bool is_worth = 2 * k <= most ? 10 * k <= 7 * vectors : 2 * k <= vectors;
+  return is_worth && !is_wide ? TOP_K_LANE_VECTORS * threads : 0;
 }
 
 // Of the same width, for kernels that only move elements.
@@ -152,7 +156,7 @@ Dispatch Planner::SelectFrom(const Part& part, bool of_records, ShaderMacro resu
           : std::min(choice_.threads, std::max({std::bit_ceil(CeilDiv(items, lane_items)),
                                                 kLeastThreads, LeastThreads(type_, k_)}));
   const uint64_t capacity = SelectCapacity(type_, threads);
-  const uint64_t most = std::min(capacity, std::max(std::bit_ceil(k_), kFewCandidates));
+  const uint64_t most = Most(k_, capacity);
   const uint64_t vectors = CeilDiv(items, lane_items / TOP_K_LANE_VECTORS);
   SetDims(part.space.kept, constants.kept, constants.kept_rank);
   constants.groups.unit_count = Narrow(sequences_ * chunks);
@@ -166,6 +170,7 @@ Dispatch Planner::SelectFrom(const Part& part, bool of_records, ShaderMacro resu
   kernel.macros.push_back(SourceMacro(of_records));
   kernel.macros.push_back(std::move(result));
   kernel.macros.push_back({"DIGIT_BITS", Narrow(std::bit_width(threads) + 1)});
+  kernel.macros.push_back({"MANY", 2 * most > capacity || most > TOP_K_FEW ? 1u : 0u});
   Dispatch dispatch;
   dispatch.kernel = builder_.Kernel(std::move(kernel));
   dispatch.reads[0] = part.view;

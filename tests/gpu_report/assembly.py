@@ -10,6 +10,7 @@ _NVIDIA_TYPED = re.compile(r"(?:tld|suld)[\w.]*?\.([rgba]+)\b")
 _WAIT = re.compile(r"s_waitcnt.*vmcnt\((\d+)\)")
 _STORES = ("sust", "st.global", "buffer_store", "global_store")
 _SHARED_ATOMIC = re.compile(r"atom\.\S*\.shared|ds_(?:add|append)")
+_MULTIPLY_ADD = re.compile(r"v_(?:pk_|dual_)?(?:fma|mac|mad)[a-z]*_(?:mix_)?f(?:16|32)|ffma|hfma")
 _BARRIERS = ("s_barrier", "bar.sync")
 _NO_WORK = ("s_delay", "s_nop", "s_waitcnt", "s_clause", "nop")
 
@@ -30,6 +31,7 @@ class HotCode:
     comparison: int  # of a loop in one that adds to groupshared memory: candidates that ranks compare
     leaders: int  # of the innermost loop with the most loads from groupshared memory
     scan: int  # of the innermost loop with the most groupshared atomics, or that loads the most
+    multiply_adds: float  # share of the instructions of the innermost loop that has the most
 
 
 def hot_code(assembly):
@@ -74,7 +76,15 @@ def hot_code(assembly):
         step=smallest_loop_with(_BARRIERS), result=smallest_loop_with(_STORES),
         comparison=max((_work(lines_of(body)) for body in inner if is_comparison(body)), default=0),
         scan=_work(max(codes[:-1], key=_counted, default=[])),
-        leaders=_work(max(codes[:-1], key=_shared_loads, default=[])))
+        leaders=_work(max(codes[:-1], key=_shared_loads, default=[])),
+        multiply_adds=max(map(_multiply_adds, codes[:-1]), default=(0, 0.0))[1])
+
+
+def _multiply_adds(lines):
+    """Their number and share. The two parts of a dual instruction count as two."""
+    parts = [part.strip() for line in lines if _work([line]) for part in line.split("::")]
+    number = sum(bool(_MULTIPLY_ADD.match(part)) for part in parts)
+    return number, round(number / max(1, len(parts)), 3)
 
 
 def _work(lines):

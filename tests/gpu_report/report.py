@@ -2,10 +2,10 @@
 """./dev gpu-report: compiles the kernels with the drivers of real GPUs, without a GPU.
 
 Compiles the hardware kernels of the hot plans (--all: of every plan) for each GPU. Fails if a kernel
-spills, uses scratch memory, leaves more than half of the waves empty, has more than 16 KB of code, or
-divides in its hot loop, or if a plan keeps fewer bytes in flight than the memory needs, and
-exceptions.txt does not list it. A plan that multiplies for longer than it reads needs a smaller part of
-the memory's bandwidth. Also fails if exceptions.txt lists what passes, so that the list only shrinks, or
+spills, uses scratch memory, leaves more than half of the waves empty, has more than 16 KB of code,
+divides in its hot loop, or multiplies a large FLOAT32 tile in a loop of less than 0.6 multiply-adds, or
+if a plan keeps fewer bytes in flight than the memory needs, and exceptions.txt does not list it. A plan
+that multiplies for longer than it reads needs a smaller part of the memory's bandwidth. Also fails if exceptions.txt lists what passes, so that the list only shrinks, or
 if the times that it estimates are far from those of h100_rows.txt. Writes report.json and report.html to
 OUT."""
 
@@ -23,7 +23,8 @@ import times
 from gpus import GPUS, TIMED, command_for
 
 MAX_CODE_BYTES = 16384
-FAILURES = ("spill", "scratch", "occupancy", "code", "division", "flight")
+MIN_MULTIPLY_ADDS = 0.6
+FAILURES = ("spill", "scratch", "occupancy", "code", "division", "multiply", "flight")
 TURNS = ("scan", "step", "result", "comparison", "leaders")  # of the loops of HotCode
 EXCEPTIONS = pathlib.Path(__file__).parent / "exceptions.txt"
 
@@ -43,11 +44,16 @@ class Kernel:
     def threads(self):
         return int(self.line.split("THREADS=")[1].split(" ")[0])
 
+    @property
+    def is_large_tile(self):
+        return self.line.startswith("matrix Multiply DATA_TYPE=1 ") and " HALVES=2 " in self.line
+
     def failures(self, gpu):
         checks = {"spill": self.spilled > 0, "scratch": self.scratch_bytes > 0,
                   "occupancy": 2 * self.waves < gpu.most_waves,
                   "code": self.code_bytes > MAX_CODE_BYTES,
-                  "division": self.hot is not None and self.hot.divisions > 0}
+                  "division": self.hot is not None and self.hot.divisions > 0,
+                  "multiply": self.is_large_tile and self.hot.multiply_adds < MIN_MULTIPLY_ADDS}
         return [name for name, fails in checks.items() if fails]
 
 

@@ -10,6 +10,7 @@
 #include "kernels/base/excerpt.h"
 #include "kernels/onnx/fold_scales.h"
 #include "kernels/onnx/gather_first.h"
+#include "kernels/onnx/one_hot.h"
 #include "kernels/onnx/operator_table.h"
 
 namespace opmill::onnx {
@@ -272,6 +273,7 @@ absl::StatusOr<Graph> Specialize(const Graph& graph, const InputBindings& bindin
   ASSIGN_OR_RETURN(Graph result, Specializer(graph, bindings, limits, ends).Run());
   RemoveUnused(result);
   GatherFirst(result, limits);
+  GatherOneHot(result, limits);
   FoldScales(result, limits);
   RETURN_IF_ERROR(CheckAbandoned(limits.abandoned));
   RemoveUnused(result);

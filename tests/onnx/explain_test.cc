@@ -90,6 +90,15 @@ TEST(Explain, ARowOfATableIsGatheredFirst) {
       ElementsAre("Cast computed 1", "Mul computed 1", "Gather computed 0"));
 }
 
+TEST(Explain, AProductOfAOneHotEncodingIsAGather) {
+  EXPECT_THAT(
+      FatesOf(InputText("x", {5, 1}, 7) + IntegersText("n", {0, 1, 2}) + FloatsText("t", {3, 2}) +
+              NodeText("Equal", "x,n", "e") + NodeText("Cast", "e", "c", IntText("to", 1)) +
+              NodeText("MatMul", "c,t", "p") + NodeText("Relu", "p", "y") + OutputText("y")),
+      ElementsAre("Equal computed 0,1,2", "Cast computed 3", "MatMul computed 3",
+                  "Relu computed 3"));
+}
+
 TEST(Explain, AnUnrolledLoopIsSeveralOperators) {
   const std::vector<std::string> fates =
       FatesOf(InputText("x", {3, 1, 2}) + FloatsText("w", {1, 4, 2}) + FloatsText("r", {1, 4, 1}) +

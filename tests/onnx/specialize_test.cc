@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <set>
@@ -245,6 +246,33 @@ TEST(Specialize, GathersRowsBeforeTheyAreScaled) {
   const auto columns =
       Specialized(table + NodeText("Gather", "t,i", "y", IntText("axis", 1)) + OutputText("y"));
   EXPECT_EQ(OperatorsOf(*columns), "Cast, Mul, Gather");
+}
+
+// Indices of INT32, and 0, 1, 2, ... as INT32.
+std::string OneHotText(absl::string_view numbers) {
+  return InputText("x", {5, 1}, 6) +
+         absl::StrCat(" initializer { name: 'n' data_type: 6 dims: [1, 3] int32_data: [", numbers,
+                      "] } initializer { name: 't' data_type: 1 dims: [3, 2] "
+                      "float_data: [1, 2, 3, 4, 5, 6] } initializer { name: 'b' data_type: 1 "
+                      "dims: [1, 2] float_data: [10, 20] }") +
+         NodeText("Equal", "x,n", "e") + NodeText("Cast", "e", "c", IntText("to", 1)) +
+         NodeText("MatMul", "c,t", "p") + NodeText("Add", "p,b", "s") +
+         NodeText("Mul", "s,s", "y") + OutputText("y");
+}
+
+// What is no row of the table selects the row that zeros make.
+TEST(Specialize, AProductOfAOneHotEncodingGathersFunctionsOfRows) {
+  const auto graph = Specialized(OneHotText("0, 1, 2"));
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_EQ(OperatorsOf(*graph), "Less, Where, Min, Reshape, Gather");
+  EXPECT_EQ(TypesOf(graph), "FLOAT[5,2]");
+  const Value& table = graph->values[graph->nodes.back().inputs[0]];
+  ASSERT_NE(table.constant, nullptr);
+  std::vector<float> rows(8);
+  ASSERT_EQ(table.constant->size(), rows.size() * sizeof(float));
+  std::memcpy(rows.data(), table.constant->data(), table.constant->size());
+  EXPECT_THAT(rows, testing::ElementsAre(121, 484, 169, 576, 225, 676, 100, 400));
+  EXPECT_EQ(OperatorsOf(*Specialized(OneHotText("0, 2, 1"))), "Equal, Cast, MatMul, Add, Mul");
 }
 
 TEST(Specialize, ASquareIsAProduct) {

@@ -50,8 +50,15 @@ class ChainRanges {
   void RunRow(const Tensors& tensors, const ElementwiseOffsets& at, uint64_t count,
               Memory& memory) const;
   void RunWholeRow(const Tensors& tensors, const ElementwiseOffsets& at, uint64_t count) const;
+  void RunShortRows(uint64_t first, uint64_t count, const Tensors& tensors, Memory& memory) const;
+  void RunJoinedRows(const Tensors& tensors, const ElementwiseOffsets& at, uint64_t rows,
+                     Memory& memory) const;
+  uint64_t JoinedRows() const;
+  // `rows` that are one block.
+  void RunBlock(const std::array<const std::byte*, kMaxChainInputs>& inputs, std::byte* output,
+                size_t count, uint64_t rows, Memory& memory) const;
   void RunFusedBlock(const std::array<const std::byte*, kMaxChainInputs>& inputs, std::byte* result,
-                     size_t count) const;
+                     size_t count, uint64_t rows) const;
   void RunSteps(const std::array<const std::byte*, kMaxChainInputs>& inputs, std::byte* result,
                 size_t count, Memory& memory) const;
 
@@ -61,7 +68,8 @@ class ChainRanges {
   Dims<kElementwiseTensors> outer_;
   ElementwiseSpace::Dim row_;
   uint64_t rows_ = 1;
-  bool whole_rows_ = false;  // fused, and all elements are read and written in place
+  uint64_t joined_rows_ = 1;  // so many short rows are one block
+  bool whole_rows_ = false;   // fused, and all elements are read and written in place
 };
 
 // The chain as what follows an operator whose output is input `value` of the chain. The inputs of

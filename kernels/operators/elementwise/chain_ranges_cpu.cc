@@ -65,11 +65,31 @@ ChainRanges::ChainRanges(Chain chain) : chain_(std::move(chain)), fused_(Fuse(ch
   for (size_t i = 0; i < chain_.inputs.size(); ++i) {
     whole_rows_ = whole_rows_ && (IsInPlace(i) || row_.strides[i] == 0);
   }
+  joined_rows_ = JoinedRows();
+  whole_rows_ = whole_rows_ && joined_rows_ == 1;
+}
+
+// Of rows that are adjacent wherever they are not a single element for each row, which is repeated.
+uint64_t ChainRanges::JoinedRows() const {
+  constexpr uint64_t kShortRow = 64;
+  if (outer_.empty() || row_.size > kShortRow || !IsOutputInPlace()) return 1;
+  const ElementwiseOffsets& strides = outer_.back().strides;
+  if (strides[kTensorOutput] != row_.size) return 1;
+  for (size_t i = 0; i < chain_.inputs.size(); ++i) {
+    const bool is_repeated =
+        row_.strides[i] == 0 && chain_.inputs[i].data_type != DataType::kFloat16;
+    if (!is_repeated && !(IsInPlace(i) && strides[i] == row_.size)) return 1;
+  }
+  return std::min(kBlock / row_.size, outer_.back().size);
 }
 
 void ChainRanges::Run(uint64_t first, uint64_t count, const Tensors& tensors) const {
   std::optional<Memory> memory;
   if (!whole_rows_) memory.emplace(chain_.inputs.size() + chain_.steps.size() + 1);
+  if (joined_rows_ > 1) {
+    RunShortRows(first, count, tensors, *memory);
+    return;
+  }
   Walk rows(outer_, first / row_.size);
   for (uint64_t at = first % row_.size; count > 0; at = 0, rows.Next()) {
     const uint64_t some = std::min(count, row_.size - at);
@@ -199,16 +219,68 @@ void ChainRanges::RunRow(const Tensors& tensors, const ElementwiseOffsets& at, u
       inputs[i] = Load(i, tensors.inputs[i] + place(i, chain_.inputs[i].data_type, done), size,
                        memory.array(i));
     }
-    std::byte* const output = tensors.output + place(kTensorOutput, chain_.output.data_type, done);
-    std::byte* const result =
-        IsOutputInPlace() ? output : memory.array(chain_.inputs.size() + chain_.steps.size());
-    if (fused_.has_value()) {
-      RunFusedBlock(inputs, result, size);
-    } else {
-      RunSteps(inputs, result, size, memory);
-    }
-    if (result != output) StoreBlock(result, size, output);
+    RunBlock(inputs, tensors.output + place(kTensorOutput, chain_.output.data_type, done), size, 1,
+             memory);
   }
+}
+
+void ChainRanges::RunBlock(const std::array<const std::byte*, kMaxChainInputs>& inputs,
+                           std::byte* output, size_t count, uint64_t rows, Memory& memory) const {
+  std::byte* const result =
+      IsOutputInPlace() ? output : memory.array(chain_.inputs.size() + chain_.steps.size());
+  if (fused_.has_value()) {
+    RunFusedBlock(inputs, result, count, rows);
+  } else {
+    RunSteps(inputs, result, count, memory);
+  }
+  if (result != output) StoreBlock(result, count, output);
+}
+
+void ChainRanges::RunShortRows(uint64_t first, uint64_t count, const Tensors& tensors,
+                               Memory& memory) const {
+  const uint64_t outer = outer_.back().size;
+  while (count > 0) {
+    const uint64_t row = first / row_.size;
+    const uint64_t at = first % row_.size;
+    const uint64_t rows = std::min({joined_rows_, count / row_.size, outer - row % outer});
+    ElementwiseOffsets offsets = Walk(outer_, row).offsets();
+    uint64_t some = rows * row_.size;
+    if (at == 0 && rows > 1) {
+      RunJoinedRows(tensors, offsets, rows, memory);
+    } else {
+      some = std::min(count, row_.size - at);
+      Advance(offsets, row_, at);
+      RunRow(tensors, offsets, some, memory);
+    }
+    first += some;
+    count -= some;
+  }
+}
+
+void ChainRanges::RunJoinedRows(const Tensors& tensors, const ElementwiseOffsets& at, uint64_t rows,
+                                Memory& memory) const {
+  std::array<const std::byte*, kMaxChainInputs> inputs = {};
+  for (size_t i = 0; i < chain_.inputs.size(); ++i) {
+    const DataType type = chain_.inputs[i].data_type;
+    const std::byte* const from = tensors.inputs[i] + at[i] * ElementBytes(type);
+    std::byte* const to = memory.array(i);
+    const uint64_t stride = outer_.back().strides[i];
+    inputs[i] = row_.strides[i] == 1 ? from : to;
+    if (row_.strides[i] == 1) continue;
+    if (stride == 0) {
+      LoadRepeated(type, from, rows * row_.size, to);
+      continue;
+    }
+    WithWordOf(ElementBytes(type), [&](auto word) {
+      using Word = decltype(word);
+      for (uint64_t r = 0; r < rows; ++r) {
+        std::fill_n(reinterpret_cast<Word*>(to) + r * row_.size, row_.size,
+                    reinterpret_cast<const Word*>(from)[r * stride]);
+      }
+    });
+  }
+  RunBlock(inputs, tensors.output + at[kTensorOutput] * ElementBytes(chain_.output.data_type),
+           rows * row_.size, rows, memory);
 }
 
 void ChainRanges::RunWholeRow(const Tensors& tensors, const ElementwiseOffsets& at,
@@ -217,15 +289,16 @@ void ChainRanges::RunWholeRow(const Tensors& tensors, const ElementwiseOffsets& 
   for (size_t i = 0; i < chain_.inputs.size(); ++i) {
     inputs[i] = tensors.inputs[i] + at[i] * sizeof(float);
   }
-  RunFusedBlock(inputs, tensors.output + at[kTensorOutput] * sizeof(float), count);
+  RunFusedBlock(inputs, tensors.output + at[kTensorOutput] * sizeof(float), count, 1);
 }
 
 void ChainRanges::RunFusedBlock(const std::array<const std::byte*, kMaxChainInputs>& inputs,
-                                std::byte* result, size_t count) const {
+                                std::byte* result, size_t count, uint64_t rows) const {
   std::array<FusedInput, kMaxChainInputs> sources;
   for (size_t i = 0; i < chain_.inputs.size(); ++i) {
+    const bool is_one = row_.strides[i] == 0 && (rows == 1 || outer_.back().strides[i] == 0);
     sources[i] = {.elements = reinterpret_cast<const float*>(inputs[i]),
-                  .step = row_.strides[i] == 0 ? size_t{0} : size_t{1}};
+                  .step = is_one ? size_t{0} : size_t{1}};
   }
   RunFused(fused_->steps, absl::MakeConstSpan(sources).first(chain_.inputs.size()), fused_->first,
            reinterpret_cast<float*>(result), count);

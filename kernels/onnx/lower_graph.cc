@@ -108,7 +108,7 @@ class GraphLowerer {
         ElementCount(view.tensor) != ElementCount(whole.tensor)) {
       const Node copy{.name = output.name, .op = "Identity"};
       NodeReader reader(copy, graph_.values);
-      view = Lowering(reader, result_.program).EmitElementWise("identity", {view}, type.sizes);
+      view = Lowering(reader, result_.program).EmitNamed("identity", {view});
       if (!reader.ok()) return refusals_.emplace_back(reader.status().message()), void();
     }
     result_.program.values[view.value].kind = ValueKind::kOutput;

@@ -1,6 +1,7 @@
 #include "kernels/onnx/lowering.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "kernels/base/errors.h"
@@ -88,9 +89,51 @@ std::vector<View> Lowering::EmitAllNamed(absl::string_view name, const std::vect
   return EmitAll(desc, inputs);
 }
 
+bool Lowering::IsTransposedResult(const View& view) const {
+  const ProgramValue& whole = program_.values[view.value];
+  if (whole.kind != ValueKind::kIntermediate || IsPacked(view.tensor) || !IsPacked(whole.tensor) ||
+      ElementCount(view.tensor) != ElementCount(whole.tensor)) {
+    return false;
+  }
+  Dims<1> dims = DimsOf<1>(view.tensor);
+  SortByStride(dims, 0);
+  MergeDims(dims);
+  if (dims.size() != 1 || dims[0].strides[0] != 1) return false;
+  // Outputs are in the order of the nodes.
+  const auto after = std::upper_bound(
+      program_.nodes.begin(), program_.nodes.end(), view.value,
+      [](uint32_t value, const ProgramNode& node) { return value < node.outputs[0]; });
+  if (after == program_.nodes.begin() || std::prev(after)->outputs.back() < view.value)
+    return false;
+  const OperatorFamily writer = std::prev(after)->desc.schema->family;
+  return writer == OperatorFamily::kGemm || writer == OperatorFamily::kConvolution ||
+         writer == OperatorFamily::kElementWise;
+}
+
 View Lowering::EmitElementWise(absl::string_view name, std::vector<View> inputs, const Sizes& sizes,
                                const NamedAttributes& attributes, std::optional<DataType> type) {
   const std::vector<uint32_t> desc_sizes = DescSizes(sizes);
+  // Numbers change before they are transposed.
+  const auto transposed = std::find_if(inputs.begin(), inputs.end(), [&](const View& input) {
+    return input.tensor.sizes == desc_sizes && IsTransposedResult(input);
+  });
+  const bool has_one = transposed != inputs.end() &&
+                       std::all_of(inputs.begin(), inputs.end(), [&](const View& input) {
+                         return input == *transposed || ElementCount(input.tensor) == 1;
+                       });
+  if (has_one) {
+    const View view = *transposed;
+    const TensorDesc& whole = program_.values[view.value].tensor;
+    const Sizes whole_sizes(whole.sizes.begin(), whole.sizes.end());
+    for (View& input : inputs) {
+      input.tensor.sizes = input == view ? whole.sizes : std::vector<uint32_t>{1};
+      input.tensor.strides.clear();
+    }
+    View result = EmitElementWise(name, std::move(inputs), whole_sizes, attributes, type);
+    result.tensor.sizes = view.tensor.sizes;
+    result.tensor.strides = view.tensor.strides;
+    return result;
+  }
   for (View& input : inputs) input = Broadcast(std::move(input), desc_sizes);
   std::optional<TensorDesc> output;
   if (type.has_value()) output = TensorDesc{*type, desc_sizes, {}};
@@ -99,8 +142,7 @@ View Lowering::EmitElementWise(absl::string_view name, std::vector<View> inputs,
 
 View Lowering::Pack(const View& view) {
   if (IsPacked(view.tensor)) return view;
-  return EmitElementWise("identity", {view},
-                         Sizes(view.tensor.sizes.begin(), view.tensor.sizes.end()));
+  return EmitNamed("identity", {view});
 }
 
 View Lowering::Reshape(const View& view, const Sizes& sizes) {

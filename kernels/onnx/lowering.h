@@ -58,7 +58,8 @@ class Lowering {
     return EmitAllNamed(name, inputs, attributes, std::move(output))[0];
   }
   // An element-wise operator, with inputs broadcast to `sizes`. `type` is that of the output where
-  // the operator leaves it open.
+  // the operator leaves it open. The result is a whole value, or transposed like its only input of
+  // more than one element.
   View EmitElementWise(absl::string_view name, std::vector<View> inputs, const Sizes& sizes,
                        const NamedAttributes& attributes = {},
                        std::optional<DataType> type = std::nullopt);
@@ -69,6 +70,10 @@ class Lowering {
   View Reshape(const View& view, const Sizes& sizes);
 
  private:
+  // Whether the view has all elements of what a product or an element-wise operator computes, which
+  // may then compute functions of them too, in another order.
+  bool IsTransposedResult(const View& view) const;
+
   NodeReader& reader_;
   Program& program_;
   bool has_no_kernel_ = false;

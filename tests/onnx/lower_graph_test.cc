@@ -58,6 +58,21 @@ TEST(LowerGraph, MovesAreViews) {
               ElementsAre("relu of v0+12 FLOAT32[3,4]"));
 }
 
+TEST(LowerGraph, NumbersChangeBeforeTheyAreTransposed) {
+  const std::string head = InputText("x", {2, 3}) + InputText("w", {3, 4}) +
+                           " initializer { name: 's' data_type: 1 dims: [1, 1, 1] float_data: 2 }" +
+                           IntegersText("a", {0}) + NodeText("MatMul", "x,w", "p");
+  EXPECT_THAT(NodesOf(Lowered(head + NodeText("Transpose", "p", "t") +
+                              NodeText("Unsqueeze", "t,a", "u") + NodeText("Mul", "s,u", "m") +
+                              NodeText("MatMul", "m,x", "y") + OutputText("y"))),
+              ElementsAre("gemm of v0 FLOAT32[2,3], v1 FLOAT32[3,4]",
+                          "multiply of v2 FLOAT32[2,4] strides [0,0], v3 FLOAT32[2,4]",
+                          "gemm of v4 FLOAT32[1,4,2] strides [0,1,4], v0 FLOAT32[1,2,3]"));
+  EXPECT_THAT(NodesOf(Lowered(InputText("x", {2, 3}) + NodeText("Transpose", "x", "t") +
+                              NodeText("Relu", "t", "y") + OutputText("y"))),
+              ElementsAre("relu of v0 FLOAT32[3,2] strides [1,3]"));
+}
+
 TEST(LowerGraph, CopiesWhereStridesDoNotSuffice) {
   EXPECT_THAT(NodesOf(Lowered(InputText("x", {2, 3}) + IntegersText("s", {6}) +
                               NodeText("Transpose", "x", "t") + NodeText("Reshape", "t,s", "r") +

@@ -17,6 +17,9 @@ namespace {
 
 // Of a slice, in elements of the output: with its intermediates it fits into the second cache.
 constexpr uint64_t kSliceElements = uint64_t{1} << 14;
+// Several slices let each thread read what it has written in the step before.
+constexpr uint64_t kLeastElements = uint64_t{1} << 12;
+constexpr uint64_t kWantedSlices = 4;
 
 // The memory of a thread for the intermediates of a slice.
 struct alignas(64) Arena {
@@ -39,9 +42,10 @@ SliceShape ShapeOf(const OperatorDesc& desc) {
   const std::vector<uint32_t>& sizes = desc.outputs[0]->sizes;
   uint64_t inner = ElementCount(*desc.outputs[0]);
   const uint32_t last = FirstAxis(desc) - 1;
+  const uint64_t elements = std::clamp(inner / kWantedSlices, kLeastElements, kSliceElements);
   for (uint32_t d = 0;; ++d) {
     inner /= sizes[d];
-    const uint64_t most = std::max<uint64_t>(1, kSliceElements / inner);
+    const uint64_t most = std::max<uint64_t>(1, elements / inner);
     if (d == last || most > 1) {
       return {.dim = d, .count = static_cast<uint32_t>(std::min<uint64_t>(most, sizes[d]))};
     }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/operators/matrix/window_kernels.h"
 #include "kernels/operators/matrix/winograd_kernels.h"
 
 namespace opmill {
@@ -85,6 +86,7 @@ struct MatrixKernels {
   // the other
   void (*dots)(const float* a, const float* b, size_t b_stride, size_t rows, size_t depth,
                size_t block_depth, float* sums) = nullptr;
+  WindowKernel window = nullptr;  // may be null
   WinogradKernels winograd;
 };
 

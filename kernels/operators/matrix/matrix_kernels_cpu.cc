@@ -568,6 +568,7 @@ HWY_EXPORT(Kernels);
 
 MatrixKernels FindMatrixKernels() {
   MatrixKernels kernels = HWY_DYNAMIC_DISPATCH(Kernels)();
+  kernels.window = FindWindowKernel();
   kernels.winograd = FindWinogradKernels();
   return kernels;
 }

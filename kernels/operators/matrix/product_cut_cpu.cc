@@ -1,6 +1,9 @@
 #include <algorithm>
+#include <array>
 #include <limits>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "kernels/base/rounding.h"
 #include "kernels/operators/matrix/product_cut.h"
@@ -75,6 +78,23 @@ ProductMethod MethodOf(const ProductWork& work, const ProductCut& cut) {
   }
   if (work.b.stride == 1) return ProductMethod::kRow;
   return work.b.depth_stride == 1 ? ProductMethod::kDots : ProductMethod::kPanels;
+}
+
+// Of a window over one plane of adjacent numbers, if there is a kernel for it.
+std::optional<WindowShape> WindowOf(const ProductWork& work, const MatrixKernels& kernels) {
+  const auto& axes = work.image->axes;
+  if (kernels.window == nullptr || work.is_half || axes[0].outputs != 1 || axes[2].stride != 1 ||
+      axes[2].step > 2) {
+    return std::nullopt;
+  }
+  std::vector<std::array<int64_t, 2>> taps;
+  for (const std::array<int64_t, 3>& tap : work.image->taps) {
+    if (tap[0] != 0) return std::nullopt;
+    taps.push_back({tap[1], tap[2]});
+  }
+  return WindowShape(taps, {axes[1].size, axes[2].size}, axes[1].stride,
+                     {axes[1].step, axes[2].step}, {axes[1].outputs, axes[2].outputs},
+                     kernels.lanes);
 }
 
 // Whether the rows of A are read in place: adjacent numbers, which do not share a few sets of the
@@ -216,6 +236,7 @@ ProductCut CutOf(const ProductWork& work, const MatrixKernels& kernels, ProductS
                                   : has_few_rows ? kLeastFewRowProducts
                                                  : kLeastTaskProducts;
   const bool is_window = cut.method == ProductMethod::kWindow;
+  if (is_window) cut.window = WindowOf(work, kernels);
   cut.columns = work.columns;
   if (!is_window) {
     const bool is_packed = cut.method == ProductMethod::kPanels && !cut.has_direct_b &&

@@ -208,11 +208,22 @@ class TaskProduct {
       part_.WriteWeights(task_, buffers_, own);
       weights = own;
     }
+    const float* const addends = block.finish.row_addends;
+    if (cut_.window.has_value()) {
+      const float* const plane = B().floats() + task_.batch.offsets[kProductB];
+      for (uint64_t r = 0; r < task_.rows; ++r) {
+        kernels_.window(*cut_.window, plane, weights + r * taps,
+                        addends == nullptr ? 0.0f : addends[r],
+                        block.result + r * block.result_stride);
+      }
+      return;
+    }
     const ImageLines& lines = cut_.lines;
     const uint64_t band = cut_.band_lines;
     float* const copies = Take(lines.channel_floats + kSlack);
     const bool is_whole = lines.width == lines.outputs;
-    float* const padded = Take(is_whole ? 0 : lines.SpanOf(band));
+    float* const padded = Take(is_whole ? 0 : lines.SpanOf(band) + kSlack);
+    float* const packed = Take(is_whole ? 0 : band * lines.outputs + kSlack);
     std::vector<const float*> from(taps);
     for (uint64_t t = 0; t < taps; ++t) from[t] = copies + lines.tap_offsets[t];
     const Elements b = B();
@@ -222,13 +233,20 @@ class TaskProduct {
         const uint64_t count = std::min(band, axes[1].outputs - y);
         lines.Write(rows, task_.batch.offsets[kProductB], z, y, count, copies);
         for (uint64_t r = 0; r < task_.rows; ++r) {
-          const float* const addends = block.finish.row_addends;
           float* const result =
               block.result + r * block.result_stride + (z * axes[1].outputs + y) * axes[2].outputs;
-          float* const to = is_whole ? result : padded;
-          kernels_.weigh(from.data(), weights + r * taps, taps,
-                         addends == nullptr ? 0.0f : addends[r], lines.SpanOf(count), to);
-          if (!is_whole) CopyLines(padded, count, result);
+          const float addend = addends == nullptr ? 0.0f : addends[r];
+          if (is_whole) {
+            kernels_.weigh(from.data(), weights + r * taps, taps, addend, lines.SpanOf(count),
+                           result);
+            continue;
+          }
+          kernels_.weigh(from.data(), weights + r * taps, taps, addend,
+                         RoundUp(lines.SpanOf(count), kernels_.lanes), padded);
+          kernels_.copy_lines(
+              {.from = padded, .from_stride = lines.width, .lines = count, .count = lines.outputs},
+              packed);
+          std::memcpy(result, packed, count * lines.outputs * sizeof(float));
         }
       }
     }

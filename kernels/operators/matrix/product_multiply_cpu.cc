@@ -252,13 +252,12 @@ class TaskProduct {
     }
   }
 
-  // Without what is between the lines.
-  void CopyLines(const float* from, uint64_t count, float* to) const {
+  // Without what is between the lines, through memory that has room for a vector behind them.
+  void CopyLines(const float* from, uint64_t count, float* memory, float* to) const {
     const ImageLines& lines = cut_.lines;
-    for (uint64_t line = 0; line < count; ++line) {
-      std::memcpy(to + line * lines.outputs, from + line * lines.width,
-                  lines.outputs * sizeof(float));
-    }
+    kernels_.copy_lines(
+        {.from = from, .from_stride = lines.width, .lines = count, .count = lines.outputs}, memory);
+    std::memcpy(to, memory, count * lines.outputs * sizeof(float));
   }
 
   // The task's lines for a block of K.
@@ -312,8 +311,9 @@ class TaskProduct {
       kernels_.multiply(block);
     });
     if (is_whole) return;
+    float* const packed = Take(task_.columns + kSlack);
     for (uint64_t r = 0; r < task_.rows; ++r) {
-      CopyLines(block.result + r * block.result_stride, task_.lines,
+      CopyLines(block.result + r * block.result_stride, task_.lines, packed,
                 whole.result + r * whole.result_stride);
     }
   }

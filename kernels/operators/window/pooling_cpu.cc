@@ -19,7 +19,10 @@
 namespace opmill {
 namespace {
 
-constexpr uint64_t kTaskElements = uint64_t{1} << 16;
+// Of a task. Each thread reads what it has written in the step before, if there are several tasks.
+constexpr uint64_t kMostElements = uint64_t{1} << 16;
+constexpr uint64_t kLeastElements = uint64_t{1} << 12;
+constexpr uint64_t kWantedTasks = 4;
 // Of the part of a row, or the rows, that are computed at a time: they stay in the first cache.
 constexpr uint64_t kTileColumns = 1024;
 // Rows of a window that are joined at a time.
@@ -45,7 +48,9 @@ class PoolingProgram : public CpuProgram {
     const uint64_t columns =
         std::min<uint64_t>(desc_.input.sizes[kWidth], row_results_ * width.stride + width.extent());
     const uint64_t work = window_rows * columns + row_results_ * width.window;
-    rows_a_task_ = std::max<uint64_t>(1, kTaskElements / work);
+    const uint64_t elements =
+        std::clamp(rows_ * work / kWantedTasks, kLeastElements, kMostElements);
+    rows_a_task_ = std::max<uint64_t>(1, elements / work);
     phases_ = {CeilDiv(rows_, rows_a_task_)};
     cost_bytes_ = rows_ * work * element_bytes_;
     tile_results_ = std::min(tile_results_, row_results_);
@@ -124,8 +129,22 @@ class PoolingProgram : public CpuProgram {
     }
   }
 
-  // To the next row.
-  void Advance(Coordinates& at) const {
+  // Lines of results from `line` on, at most `most`, whose windows have the same rows, each in the
+  // input.
+  uint64_t EqualLines(uint64_t line, uint64_t most) const {
+    const WindowDim& height = desc_.windows[kHeight];
+    const auto is_whole = [&](uint64_t result) {
+      return height.ElementsOf(result, desc_.input.sizes[kHeight]).count == height.window;
+    };
+    most = std::min(most, desc_.output.sizes[kHeight] - line);
+    uint64_t lines = 0;
+    while (lines < most && is_whole(line + lines)) ++lines;
+    return WindowRows() > kJoinedRows ? 1 : std::max<uint64_t>(lines, 1);
+  }
+
+  // By so many rows, at most those that are left of the plane.
+  void Advance(Coordinates& at, uint64_t rows) const {
+    at[kHeight] += rows - 1;
     for (size_t d = kHeight; ++at[d] == desc_.output.sizes[d] && d > 0; --d) at[d] = 0;
   }
 
@@ -152,12 +171,16 @@ class PoolingProgram : public CpuProgram {
     auto* const divisors = reinterpret_cast<float*>(memory.Take(lines * sizeof(float)));
     std::array<const void*, kJoinedRows> elements = {};
     Coordinates at = first;
-    for (uint64_t line = 0; line < lines; ++line, Advance(at)) {
+    for (uint64_t line = 0, run = 1; line < lines; line += run, Advance(at, run)) {
       std::byte* const to = joined + line * slot * value_bytes_;
-      PoolingRows rows = {.rows = elements.data(),
-                          .before = before,
-                          .count = columns,
-                          .after = slot - before - columns};
+      run = is_plain ? EqualLines(at[kHeight], lines - line) : 1;
+      PoolingRows rows = {
+          .rows = elements.data(),
+          .before = before,
+          .count = columns,
+          .after = slot - before - columns,
+          .lines = run,
+          .line_stride = desc_.windows[kHeight].stride * uint64_t{desc_.input.strides[kHeight]}};
       uint64_t row_count = 0;
       ForEachWindowRow(at, [&](uint64_t offset, uint64_t, uint64_t) {
         if (rows.row_count == kJoinedRows) {
@@ -172,7 +195,8 @@ class PoolingProgram : public CpuProgram {
         ++row_count;
       });
       kernels_.join(rows, to);
-      divisors[line] = static_cast<float>(counts_.empty() ? desc_.divisor() : row_count);
+      std::fill_n(divisors + line, run,
+                  static_cast<float>(counts_.empty() ? desc_.divisor() : row_count));
     }
     kernels_.pool({.columns = joined,
                    .step = width.stride,
@@ -181,11 +205,20 @@ class PoolingProgram : public CpuProgram {
                    .count = (lines - 1) * values + count,
                    .values = joined_values});
     at = first;
-    for (uint64_t line = 0; line < lines; ++line, Advance(at)) {
+    for (uint64_t line = 0, run = 1; line < lines; line += run, Advance(at, run)) {
+      const uint64_t most = std::min(lines - line, desc_.output.sizes[kHeight] - at[kHeight]);
+      const float* const divisor = divisors + line;
+      run = static_cast<uint64_t>(
+          std::find_if(divisor, divisor + most, [&](float each) { return each != *divisor; }) -
+          divisor);
       Finish(joined_values + line * values * value_bytes_,
-             {.divisor = divisors[line],
+             {.divisor = *divisor,
               .counts = counts_.empty() ? nullptr : counts_.data() + first[kWidth]},
-             count, buffers.outputs[0] + OffsetOf(desc_.output, at) * element_bytes_);
+             {.count = count,
+              .lines = run,
+              .value_stride = values,
+              .result_stride = desc_.output.strides[kHeight]},
+             buffers.outputs[0] + OffsetOf(desc_.output, at) * element_bytes_);
     }
   }
 
@@ -195,25 +228,29 @@ class PoolingProgram : public CpuProgram {
     return RoundUp((results - 1) * width.stride + width.extent(), width.stride);
   }
 
-  void Finish(const std::byte* values, const PoolingDivisors& divisors, uint64_t count,
+  void Finish(const std::byte* values, const PoolingDivisors& divisors, const PoolingLines& lines,
               std::byte* to) const {
     const uint64_t stride = desc_.output.strides[kWidth];
     if (stride == 1 && !averages_halves_) {
-      kernels_.finish(values, divisors, count, to);
+      kernels_.finish(values, divisors, lines, to);
       return;
     }
+    const uint64_t count = lines.count;
     TaskMemory::Scope memory;
-    std::byte* results = memory.Take(count * value_bytes_);
-    kernels_.finish(values, divisors, count, results);
-    if (averages_halves_) {
-      std::byte* const halves = stride == 1 ? to : memory.Take(count * element_bytes_);
-      HalvesFromFloats(reinterpret_cast<const float*>(results), reinterpret_cast<uint16_t*>(halves),
-                       count);
-      results = halves;
-    }
-    if (stride == 1) return;
-    for (uint64_t i = 0; i < count; ++i) {
-      CopyElement(to + i * stride * element_bytes_, results + i * element_bytes_, element_bytes_);
+    std::byte* const results = memory.Take(count * value_bytes_);
+    std::byte* const halves = memory.Take(averages_halves_ ? count * element_bytes_ : 0);
+    for (uint64_t line = 0; line < lines.lines; ++line) {
+      kernels_.finish(values + line * lines.value_stride * value_bytes_, divisors, {.count = count},
+                      results);
+      if (averages_halves_) {
+        HalvesFromFloats(reinterpret_cast<const float*>(results),
+                         reinterpret_cast<uint16_t*>(halves), count);
+      }
+      std::byte* const row = to + line * lines.result_stride * element_bytes_;
+      for (uint64_t i = 0; i < count; ++i) {
+        CopyElement(row + i * stride * element_bytes_,
+                    (averages_halves_ ? halves : results) + i * element_bytes_, element_bytes_);
+      }
     }
   }
 

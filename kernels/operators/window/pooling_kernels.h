@@ -22,6 +22,10 @@ struct PoolingRows {
   size_t count = 0;  // of elements
   size_t after = 0;
   bool adds = false;  // to what the columns are
+  // The same for several lines: their elements are `line_stride` apart, and their columns follow
+  // each other.
+  size_t lines = 1;
+  size_t line_stride = 0;
 };
 
 // Results of a dimension, one after the other. Columns are the elements of one width, and their
@@ -43,13 +47,21 @@ struct PoolingDivisors {
   const float* counts = nullptr;
 };
 
+// Lines of values that become elements.
+struct PoolingLines {
+  size_t count = 0;  // of a line
+  size_t lines = 1;
+  size_t value_stride = 0;  // from line to line
+  size_t result_stride = 0;
+};
+
 // Values have the size of elements.
 struct PoolingKernels {
   // Writes up to a vector behind the columns.
   void (*join)(const PoolingRows& rows, void* columns) = nullptr;
   void (*pool)(const PoolingRow& row) = nullptr;
   // Elements from values. Maxima are not divided.
-  void (*finish)(const void* values, const PoolingDivisors& divisors, size_t count,
+  void (*finish)(const void* values, const PoolingDivisors& divisors, const PoolingLines& lines,
                  void* results) = nullptr;
 };
 

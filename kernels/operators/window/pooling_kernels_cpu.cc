@@ -113,9 +113,10 @@ HWY_INLINE void ForEachVector(size_t count, const Visit& visit) {
 }
 
 template <class Policy>
-void Join(const PoolingRows& rows, void* to) {
+HWY_INLINE void JoinLine(const PoolingRows& rows, size_t line, void* to) {
   using Value = typename Policy::Value;
   const auto* const* const elements = reinterpret_cast<const Value* const*>(rows.rows);
+  const size_t first = line * rows.line_stride;
   auto* const columns = static_cast<Value*>(to) + rows.before;
   const hn::ScalableTag<Value> whole;
   const auto clear = [&](Value* from, size_t count) HWY_ATTR {
@@ -127,11 +128,19 @@ void Join(const PoolingRows& rows, void* to) {
   ForEachVector<Policy>(rows.count, [&](size_t i, auto d, size_t lanes) HWY_ATTR {
     auto value = rows.adds ? hn::LoadU(d, columns + i) : hn::Set(d, Policy::kIdentity);
     for (size_t r = 0; r < rows.row_count; ++r) {
-      value = Policy::Join(value, Policy::Of(LoadSome(d, elements[r] + i, lanes)));
+      value = Policy::Join(value, Policy::Of(LoadSome(d, elements[r] + first + i, lanes)));
     }
     hn::StoreU(value, d, columns + i);
   });
   clear(columns + rows.count, rows.after);
+}
+
+template <class Policy>
+void Join(const PoolingRows& rows, void* to) {
+  const size_t columns = rows.before + rows.count + rows.after;
+  for (size_t line = 0; line < rows.lines; ++line) {
+    JoinLine<Policy>(rows, line, static_cast<typename Policy::Value*>(to) + line * columns);
+  }
 }
 
 // Each kStep-th value, from the first on. Reads kStep values for each lane.
@@ -189,21 +198,24 @@ void Pool(const PoolingRow& row) {
 }
 
 template <class Policy>
-void Finish(const void* from, const PoolingDivisors& divisors, size_t count, void* to) {
+void Finish(const void* from, const PoolingDivisors& divisors, const PoolingLines& lines,
+            void* to) {
   using Value = typename Policy::Value;
-  const auto* const values = static_cast<const Value*>(from);
-  auto* const results = static_cast<Value*>(to);
   const auto divisor = static_cast<Value>(divisors.divisor);
-  ForEachVector<Policy>(count, [&](size_t i, auto d, size_t lanes) HWY_ATTR {
-    auto elements = hn::Set(d, divisor);
-    if constexpr (std::is_same_v<Policy, Average>) {
-      if (divisors.counts != nullptr) {
-        elements =
-            hn::Max(hn::Mul(elements, LoadSome(d, divisors.counts + i, lanes)), hn::Set(d, 1.0f));
+  for (size_t line = 0; line < lines.lines; ++line) {
+    const auto* const values = static_cast<const Value*>(from) + line * lines.value_stride;
+    auto* const results = static_cast<Value*>(to) + line * lines.result_stride;
+    ForEachVector<Policy>(lines.count, [&](size_t i, auto d, size_t lanes) HWY_ATTR {
+      auto elements = hn::Set(d, divisor);
+      if constexpr (std::is_same_v<Policy, Average>) {
+        if (divisors.counts != nullptr) {
+          elements =
+              hn::Max(hn::Mul(elements, LoadSome(d, divisors.counts + i, lanes)), hn::Set(d, 1.0f));
+        }
       }
-    }
-    StoreSome(Policy::Result(hn::LoadU(d, values + i), elements), d, results + i, lanes);
-  });
+      StoreSome(Policy::Result(hn::LoadU(d, values + i), elements), d, results + i, lanes);
+    });
+  }
 }
 
 template <class Policy>

@@ -36,6 +36,8 @@ class CpuFollower {
   virtual ~CpuFollower() = default;
   // `count` elements from `first` on, in the order of memory.
   virtual void Run(uint64_t first, uint64_t count, const RunBuffers& buffers) const = 0;
+  // Whether it is relu of the element that is there, which a kernel may compute itself.
+  virtual bool IsRelu() const { return false; }
 };
 
 // How an operator is computed: consecutive phases of tasks. The tasks of a phase may run

@@ -339,6 +339,12 @@ class ChainFollower : public CpuFollower {
     ranges_.Run(first, count, tensors);
   }
 
+  bool IsRelu() const override {
+    const Chain& chain = ranges_.chain();
+    return chain.steps.size() == 1 && chain.steps[0].op == ElementWiseOp::kRelu &&
+           chain.output.data_type == DataType::kFloat32;
+  }
+
  private:
   const ChainRanges ranges_;
   const size_t value_;

@@ -11,13 +11,14 @@
 namespace opmill {
 
 // What follows the sum over all blocks of K: result = alpha * sum + row_addends[m] + beta *
-// addend[m, n].
+// addend[m, n], and then relu of it.
 struct ProductFinish {
   float alpha = 1;
   const float* row_addends = nullptr;  // one for each row, or null
   float beta = 0;
   const float* addend = nullptr;  // a matrix with adjacent columns, or null
   size_t addend_stride = 0;       // from row to row
+  bool has_relu = false;
 };
 
 // result (+)= a * b for one block of K. Rows of A are processed in panels of `panel_rows` (the last

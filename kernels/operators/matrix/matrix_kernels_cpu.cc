@@ -53,6 +53,13 @@ HWY_INLINE void PrefetchLater(const uint8_t* from) {
 #endif
 }
 
+// As the operator: never -0, and NaN is the usual one.
+HWY_INLINE V Relu(V x) {
+  const V positive = hn::IfThenElseZero(hn::Gt(x, hn::Zero(df)), x);
+  const hn::RebindToUnsigned<decltype(df)> du;
+  return hn::IfThenElse(hn::Eq(x, x), positive, hn::BitCast(df, hn::Set(du, 0x7FC00000u)));
+}
+
 // A tile of `kRows` rows and `kVectors` vectors of columns. The loops over them are unrolled.
 template <size_t kRows, size_t kVectors, RowsOfA kRowsOfA, bool kHasOffsets>
 void Tile(const ProductBlock& block, const TilePlace& place) {
@@ -124,6 +131,7 @@ void Tile(const ProductBlock& block, const TilePlace& place) {
               finish.addend + (place.first_row + r) * finish.addend_stride + place.first_column;
           sum = hn::MulAdd(beta, hn::LoadU(df, addend + v * n), sum);
         }
+        if (finish.has_relu) sum = Relu(sum);
       }
       hn::StoreU(sum, df, to + v * n);
     }

@@ -60,7 +60,7 @@ class TaskProduct {
   Elements B() const { return part_.InputOf(work_.b.input, buffers_); }
 
   ProductFinish Finish() {
-    ProductFinish finish = {.alpha = work_.alpha, .beta = work_.beta};
+    ProductFinish finish = {.alpha = work_.alpha, .beta = work_.beta, .has_relu = part_.has_relu()};
     if (!work_.addend.has_value()) return finish;
     const ProductAddend& addend = *work_.addend;
     const Elements elements = part_.InputOf(addend.input, buffers_);
@@ -252,9 +252,17 @@ class TaskProduct {
     }
   }
 
-  // Without what is between the lines, through memory that has room for a vector behind them.
+  // Without what is between the lines. Short ones go through memory that has room for a vector
+  // behind them.
   void CopyLines(const float* from, uint64_t count, float* memory, float* to) const {
     const ImageLines& lines = cut_.lines;
+    if (lines.outputs >= 2 * kernels_.lanes) {
+      for (uint64_t line = 0; line < count; ++line) {
+        std::memcpy(to + line * lines.outputs, from + line * lines.width,
+                    lines.outputs * sizeof(float));
+      }
+      return;
+    }
     kernels_.copy_lines(
         {.from = from, .from_stride = lines.width, .lines = count, .count = lines.outputs}, memory);
     std::memcpy(to, memory, count * lines.outputs * sizeof(float));
@@ -327,9 +335,8 @@ class TaskProduct {
                           .b_stride = cut_.panel_rows};
     block.result_stride = block.columns;
     block.result = Take(block.rows * block.result_stride);
-    if (whole.finish.row_addends != nullptr) {
-      block.finish = {.beta = 1, .addend = whole.finish.row_addends};
-    }
+    block.finish = {
+        .beta = 1, .addend = whole.finish.row_addends, .has_relu = whole.finish.has_relu};
     const bool has_strips = has_lines && lines.width != lines.outputs;
     block.strip_rows = has_strips ? lines.outputs : task_.columns;
     block.strip_stride = has_strips ? lines.width : 0;

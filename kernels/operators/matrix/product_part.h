@@ -37,7 +37,7 @@ enum class ProductPhase {
   kMultiply,
 };
 
-// Immutable after Keep.
+// Immutable after Keep and TakeRelu.
 class ProductPart {
  public:
   // `scratch`: as CutOf. It outlives the part.
@@ -59,6 +59,14 @@ class ProductPart {
   // What runs would pack. Null if it does not keep it.
   const std::shared_ptr<const KeptFloats>& kept_a() const { return kept_a_; }
   const std::shared_ptr<const KeptFloats>& kept_b() const { return kept_b_; }
+
+  // Lets the kernel compute relu of all results. False if it cannot.
+  bool TakeRelu() {
+    has_relu_ = WritesInPlace(work_) &&
+                (cut_.method == ProductMethod::kPanels || cut_.method == ProductMethod::kLines);
+    return has_relu_;
+  }
+  bool has_relu() const { return has_relu_; }
 
   uint64_t TasksOf(ProductPhase phase) const {
     if (phase == ProductPhase::kPack) return keeps_a() ? 0 : cut_.packs;
@@ -118,6 +126,7 @@ class ProductPart {
   const ProductScratch& scratch_;
   const ProductWork work_;
   const ProductCut cut_;
+  bool has_relu_ = false;
   std::shared_ptr<const KeptFloats> kept_a_;
   std::shared_ptr<const KeptFloats> kept_b_;
 };

@@ -50,10 +50,11 @@ class ProductProgram : public CpuProgram {
   // One, and rows of a task must be adjacent elements.
   bool Follow(std::unique_ptr<const CpuFollower>& follower) override {
     const Dims<1>& columns = parts_[0]->work().output_columns;
-    if (follower_ != nullptr || parts_.size() > 1 || columns.size() > 1 ||
+    if (follower_ != nullptr || parts_[0]->has_relu() || parts_.size() > 1 || columns.size() > 1 ||
         (columns[0].strides[0] != 1 && columns[0].size > 1)) {
       return false;
     }
+    if (follower->IsRelu() && parts_[0]->TakeRelu()) return true;
     follower_ = std::move(follower);
     return true;
   }

@@ -113,23 +113,26 @@ bool Lowering::IsTransposedResult(const View& view) const {
 View Lowering::EmitElementWise(absl::string_view name, std::vector<View> inputs, const Sizes& sizes,
                                const NamedAttributes& attributes, std::optional<DataType> type) {
   const std::vector<uint32_t> desc_sizes = DescSizes(sizes);
-  // Numbers change before they are transposed.
+  // Numbers change before they are transposed, if all are transposed in the same way.
   const auto transposed = std::find_if(inputs.begin(), inputs.end(), [&](const View& input) {
     return input.tensor.sizes == desc_sizes && IsTransposedResult(input);
   });
-  const bool has_one = transposed != inputs.end() &&
-                       std::all_of(inputs.begin(), inputs.end(), [&](const View& input) {
-                         return input == *transposed || ElementCount(input.tensor) == 1;
-                       });
-  if (has_one) {
+  const auto is_equal = [&](const View& input) {
+    return ElementCount(input.tensor) == 1 ||
+           (input.tensor == transposed->tensor && IsTransposedResult(input) &&
+            program_.values[input.value].tensor.sizes ==
+                program_.values[transposed->value].tensor.sizes);
+  };
+  if (transposed != inputs.end() && std::all_of(inputs.begin(), inputs.end(), is_equal)) {
     const View view = *transposed;
-    const TensorDesc& whole = program_.values[view.value].tensor;
-    const Sizes whole_sizes(whole.sizes.begin(), whole.sizes.end());
+    const std::vector<uint32_t> whole = program_.values[view.value].tensor.sizes;
     for (View& input : inputs) {
-      input.tensor.sizes = input == view ? whole.sizes : std::vector<uint32_t>{1};
+      const bool is_one = ElementCount(input.tensor) == 1;
+      input.tensor.sizes = is_one ? std::vector<uint32_t>{1} : whole;
       input.tensor.strides.clear();
     }
-    View result = EmitElementWise(name, std::move(inputs), whole_sizes, attributes, type);
+    View result =
+        EmitElementWise(name, std::move(inputs), {whole.begin(), whole.end()}, attributes, type);
     result.tensor.sizes = view.tensor.sizes;
     result.tensor.strides = view.tensor.strides;
     return result;

@@ -58,8 +58,8 @@ class Lowering {
     return EmitAllNamed(name, inputs, attributes, std::move(output))[0];
   }
   // An element-wise operator, with inputs broadcast to `sizes`. `type` is that of the output where
-  // the operator leaves it open. The result is a whole value, or transposed like its only input of
-  // more than one element.
+  // the operator leaves it open. The result is a whole value, or transposed as all inputs of more
+  // than one element are.
   View EmitElementWise(absl::string_view name, std::vector<View> inputs, const Sizes& sizes,
                        const NamedAttributes& attributes = {},
                        std::optional<DataType> type = std::nullopt);

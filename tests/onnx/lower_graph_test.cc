@@ -68,6 +68,12 @@ TEST(LowerGraph, NumbersChangeBeforeTheyAreTransposed) {
               ElementsAre("gemm of v0 FLOAT32[2,3], v1 FLOAT32[3,4]",
                           "multiply of v2 FLOAT32[2,4] strides [0,0], v3 FLOAT32[2,4]",
                           "gemm of v4 FLOAT32[1,4,2] strides [0,1,4], v0 FLOAT32[1,2,3]"));
+  EXPECT_THAT(NodesOf(Lowered(head + NodeText("Relu", "p", "r") + NodeText("Transpose", "p", "t") +
+                              NodeText("Transpose", "r", "u") + NodeText("Add", "t,u", "m") +
+                              NodeText("MatMul", "m,x", "y") + OutputText("y"))),
+              ElementsAre("gemm of v0 FLOAT32[2,3], v1 FLOAT32[3,4]", "relu of v2 FLOAT32[2,4]",
+                          "element_wise_add of v2 FLOAT32[2,4], v3 FLOAT32[2,4]",
+                          "gemm of v4 FLOAT32[4,2] strides [1,4], v0 FLOAT32[2,3]"));
   EXPECT_THAT(NodesOf(Lowered(InputText("x", {2, 3}) + NodeText("Transpose", "x", "t") +
                               NodeText("Relu", "t", "y") + OutputText("y"))),
               ElementsAre("relu of v0 FLOAT32[3,2] strides [1,3]"));

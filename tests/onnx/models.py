@@ -42,7 +42,7 @@ SILERO = {"input": [1, 576], "state": [2, 1, 128]}
 TOKENS = {name: [2, 16] for name in ("input_ids", "attention_mask", "token_type_ids")}
 
 MODELS = [
-    Model("magika==1.0.3", "magika/models/standard_v3_3/model.onnx", 84, {"bytes": [2, 2048]}),
+    Model("magika==1.0.3", "magika/models/standard_v3_3/model.onnx", 76, {"bytes": [2, 2048]}),
     Model("silero-vad==6.2.3", "silero_vad/data/silero_vad_16k_op15.onnx", 62, SILERO, {"sr": 16000}),
     Model("silero-vad==6.2.3", "silero_vad/data/silero_vad_op18_ifless.onnx", 46, SILERO, {"sr": 16000}),
     Model("silero-vad==6.2.3", "silero_vad/data/silero_vad.onnx", 61, SILERO, {"sr": 16000}),

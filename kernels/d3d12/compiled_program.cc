@@ -110,11 +110,7 @@ absl::StatusOr<std::shared_ptr<const D3D12CompiledProgram>> D3D12CompiledProgram
   RETURN_IF_ERROR(CheckPlan(plan));
   std::shared_ptr<D3D12CompiledProgram> compiled(
       new D3D12CompiledProgram(program, std::move(plan), generation));
-  for (const KernelPermutation& kernel : compiled->plan().kernels) {
-    RETURN_IF_ERROR(CheckAbandoned(abandoned));
-    ASSIGN_OR_RETURN(PipelineCache::Pipeline pipeline, pipelines.Get(kernel));
-    compiled->pipelines_.push_back(std::move(pipeline));
-  }
+  ASSIGN_OR_RETURN(compiled->pipelines_, pipelines.GetAll(compiled->plan().kernels, abandoned));
   for (const Pass& pass : compiled->plan().passes) {
     compiled->first_dispatch_.push_back(compiled->dispatch_count_);
     compiled->dispatch_count_ += pass.dispatches.size();

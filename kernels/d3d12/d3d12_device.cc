@@ -1,7 +1,6 @@
 #include "kernels/d3d12/d3d12_device.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <stop_token>
 #include <thread>
@@ -12,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "kernels/base/errors.h"
+#include "kernels/base/on_all_cores.h"
 #include "kernels/base/steady_time.h"
 #include "kernels/d3d12/compiled_program.h"
 #include "kernels/d3d12/device_generation.h"
@@ -246,20 +246,14 @@ class D3D12Device : public Device {
     return *next;
   }
 
-  // Uses all cores: drivers take milliseconds per pipeline.
   void Preload(Generation& generation, absl::Time deadline) {
     const std::vector<KernelPermutation> kernels = shaders_->Remembered(options_.max_live_kernels);
-    std::atomic<size_t> next = 0;
-    const auto create = [&] {
-      for (size_t i = next++; i < kernels.size() && SteadyNow() < deadline; i = next++) {
-        // A kernel that fails here fails again, with its error, when an operator needs it.
-        generation.pipelines().Get(kernels[i]).IgnoreError();
-      }
-    };
-    std::vector<std::thread> helpers;
-    for (unsigned i = 1; i < std::thread::hardware_concurrency(); ++i) helpers.emplace_back(create);
-    create();
-    for (std::thread& helper : helpers) helper.join();
+    OnAllCores(kernels.size(), [&](size_t i) {
+      if (SteadyNow() >= deadline) return false;
+      // A kernel that fails here fails again, with its error, when an operator needs it.
+      generation.pipelines().Get(kernels[i]).IgnoreError();
+      return true;
+    });
   }
 
   // Rebuilds a lost device, and reports losses and recoveries.

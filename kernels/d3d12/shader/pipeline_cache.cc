@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/base/errors.h"
+#include "kernels/base/on_all_cores.h"
 
 namespace opmill {
 
@@ -35,6 +36,37 @@ absl::StatusOr<PipelineCache::Pipeline> PipelineCache::Get(const KernelPermutati
   creation->done.Notify();
   Trim(max_pipelines_);
   return creation->result;
+}
+
+absl::StatusOr<std::vector<PipelineCache::Pipeline>> PipelineCache::GetAll(
+    absl::Span<const KernelPermutation> kernels, const std::stop_token& abandoned) {
+  std::vector<Pipeline> pipelines(kernels.size());
+  std::vector<size_t> missing;
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    pipelines[i] = Find(kernels[i]);
+    if (pipelines[i] == nullptr) missing.push_back(i);
+  }
+  std::vector<absl::Status> statuses(missing.size());
+  OnAllCores(missing.size(), [&](size_t i) {
+    statuses[i] = CheckAbandoned(abandoned);
+    if (!statuses[i].ok()) return false;
+    absl::StatusOr<Pipeline> pipeline = Get(kernels[missing[i]]);
+    statuses[i] = pipeline.status();
+    if (pipeline.ok()) pipelines[missing[i]] = *std::move(pipeline);
+    return pipeline.ok();
+  });
+  for (absl::Status& status : statuses) RETURN_IF_ERROR(std::move(status));
+  return pipelines;
+}
+
+PipelineCache::Pipeline PipelineCache::Find(const KernelPermutation& kernel) {
+  const absl::MutexLock lock(&mutex_);
+  const auto found = entries_.find(kernel);
+  if (found == entries_.end()) return nullptr;
+  const Creation& creation = *found->second.creation;
+  if (!creation.done.HasBeenNotified() || !creation.result.ok()) return nullptr;
+  found->second.last_use = ++clock_;
+  return *creation.result;
 }
 
 size_t PipelineCache::size() const {

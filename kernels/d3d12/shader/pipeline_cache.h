@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <stop_token>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
+#include "absl/types/span.h"
 #include "kernels/d3d12/counters.h"
 #include "kernels/d3d12/health.h"
 #include "kernels/d3d12/platform.h"
@@ -43,6 +45,10 @@ class PipelineCache {
   // Errors are returned to all waiting callers and are not cached.
   absl::StatusOr<Pipeline> Get(const KernelPermutation& kernel);
 
+  // Creates on all cores those that do not exist. Cancelled after a stop of `abandoned`.
+  absl::StatusOr<std::vector<Pipeline>> GetAll(absl::Span<const KernelPermutation> kernels,
+                                               const std::stop_token& abandoned);
+
   // Releases all pipelines that only the cache references.
   void ReleaseUnheld() { Trim(0); }
 
@@ -59,6 +65,8 @@ class PipelineCache {
     uint64_t last_use = 0;
   };
 
+  // Null if it does not exist, or is being created.
+  Pipeline Find(const KernelPermutation& kernel);
   absl::StatusOr<Pipeline> Create(const KernelPermutation& kernel);
   // Releases unreferenced pipelines until at most `most` are left.
   void Trim(size_t most);

@@ -43,6 +43,17 @@ TEST(PlanMatrix, ALargerDeviceHasMoreSlots) {
   EXPECT_EQ(ConstantsOf(PlanOf(1, 4096, 1024, options)).slots, 128u) << "a lane adds so many";
 }
 
+TEST(PlanMatrix, LargeTilesAreMoreThanHalfOfTheGroupsThatFillTheDevice) {
+  const auto halves = [](uint32_t rows) {
+    const OperatorPlan plan = PlanOf(rows, 4096, 4096);
+    EXPECT_THAT(Entries(plan), ElementsAre("Multiply")) << rows;
+    return Macro(plan.kernels[0], "HALVES");
+  };
+  EXPECT_EQ(halves(4096), 2u);
+  EXPECT_EQ(halves(2049), 2u);
+  EXPECT_EQ(halves(2048), 1u);
+}
+
 TEST(PlanMatrix, SlotsOfTilesAreWholeBlocks) {
   const MatrixConstants constants = ConstantsOf(PlanOf(16, 1001, 4096));
   EXPECT_EQ(constants.slots, 14u);

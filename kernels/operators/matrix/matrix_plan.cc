@@ -124,8 +124,9 @@ class Planner {
       return products * CeilDiv(rows, side) * CeilDiv(columns, side);
     };
     if (rows <= kFewRows || columns <= kFewRows) return {0, products * rows * columns};
+    // A lane of a large tile has so many registers that half as many groups fill the device.
     const bool is_large = rows > kLargeSide / 2 && columns > kLargeSide / 2 &&
-                          tiles(kLargeSide) >= builder_.options().parallel_groups;
+                          2 * tiles(kLargeSide) > builder_.options().parallel_groups;
     const uint64_t side = is_large ? kLargeSide : kSmallSide;
     return {side, tiles(side)};
   }

@@ -96,6 +96,11 @@ class Server:
                 return int(line.split()[1]) * 1024
         raise BenchError(f"There is no {field}.")
 
+    def processor_seconds(self):
+        """Of all of its threads since its start, in hundredths."""
+        fields = pathlib.Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def __enter__(self):
         return self
 

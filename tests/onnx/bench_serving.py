@@ -4,6 +4,7 @@ answers have the same bits. Prints tables for docs/models.md.
 bench_serving.py latency [NAME...]   one request in flight, beside ONNX Runtime in this process on as many threads
 bench_serving.py batches [NAME...]   requests of one row, 32 in flight, with batches off and on
 bench_serving.py wide [NAME...]      the same, of models that read more weights than they compute with (wide_models.py)
+bench_serving.py cold [NAME...]      new servers: until a model is ready, its first inferences, with and without caches
 
 Models whose path or name has one of the names. Rounds are interleaved; numbers are medians of the rounds."""
 
@@ -11,6 +12,7 @@ import argparse
 import contextlib
 import os
 import pathlib
+import shutil
 import statistics
 import sys
 import tempfile
@@ -34,6 +36,7 @@ KINDS = {"Execute": "execute", "ModelInfer": "infer"}
 ROWS = {"magika": [2048], "embedding_model": [76, 32, 1], "minilm": [16], "cls_infer": [3, 48, 192],
         "rec_infer": [3, 48, 320]}
 BATCHES = {"off": "max_batch_size: 32", "on": "max_batch_size: 32 dynamic_batching { }"}
+STARTS = (("cpu", ""), ("software", "empty"), ("software", "full"))  # devices, and the disk cache of shaders
 
 
 class Bench:
@@ -165,9 +168,61 @@ def compare(arguments, rows):
                   f"| {gains[0]:.2f}, {gains[1]:.2f} |", flush=True)
 
 
+def start(folder, device, feeds):
+    """Starts a server with the model of `folder`. Returns for each phase its seconds and how many processors it uses."""
+    phases = []
+    begun = time.perf_counter()
+    with tools.Server(tools.BUILD / "server" / "opmill-server", "--address=127.0.0.1:0", f"--device={device}",
+                      "--log_format=json", f"--shader_cache={folder / 'cache'}",
+                      f"--model_repository={folder / 'repository'}",
+                      MESA_SHADER_CACHE_DIR=str(folder / "cache" / "driver")) as server:
+        used = 0
+
+        def end(begun):
+            nonlocal used
+            seconds, before, used = time.perf_counter() - begun, used, server.processor_seconds()
+            phases.append((seconds, (used - before) / seconds))
+
+        end(begun)  # it serves when its models are ready
+        with opmill.connect(server.address) as client:
+            model = client.model("model")
+            used = server.processor_seconds()
+            for feed in [*feeds, *10 * feeds[:1]]:
+                begun = time.perf_counter()
+                model(**feed)
+                end(begun)
+        compiled = int(tools.server_statistics(server)["device"]["shaders_compiled"])
+    return phases, compiled
+
+
+def cold(chosen, arguments):
+    tools.OUTPUT.mkdir(parents=True, exist_ok=True)
+    print("Milliseconds: medians of the rounds (least to most); processors used meanwhile.\n")
+    print("| model | device | cache | ready | first inference | other sizes | cached | kernels |\n" + 8 * "|---" + "|")
+    for model in chosen:
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            write(folder / "repository", "model", model)
+            session = session_for(model, 1)
+            feeds = [models.feeds_of(session, each) for each in (model, *model.of_sizes()[1:][-1:])]
+            session = None
+            rounds = {each: [] for each in STARTS}
+            for _ in range(arguments.rounds):
+                shutil.rmtree(folder / "cache", ignore_errors=True)
+                for each in STARTS:
+                    rounds[each].append(start(folder, each[0], feeds))
+        for (device, cache), found in rounds.items():
+            first = [f"{between([phases[i][0] for phases, _ in found], 1000)}; "
+                     f"{statistics.median(phases[i][1] for phases, _ in found):.2f}" for i in range(1 + len(feeds))]
+            cached = [statistics.median(seconds for seconds, _ in phases[1 + len(feeds):]) for phases, _ in found]
+            cells = [model.path.stem, device, cache, *first, *["" for _ in range(3 - len(first))],
+                     between(cached, 1000), found[-1][1]]
+            print(f"| {' | '.join(map(str, cells))} |", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("what", choices=("latency", "batches", "wide"))
+    parser.add_argument("what", choices=("latency", "batches", "wide", "cold"))
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--milliseconds", type=int, default=500)
     parser.add_argument("names", nargs="*")
@@ -175,7 +230,7 @@ def main():
     models.fetch()
     chosen = [model for model in models.MODELS
               if not arguments.names or any(name in str(model.path) for name in arguments.names)]
-    {"latency": latency, "batches": batches, "wide": wide}[arguments.what](chosen, arguments)
+    {"latency": latency, "batches": batches, "wide": wide, "cold": cold}[arguments.what](chosen, arguments)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <barrier>
 #include <cstddef>
+#include <new>
 #include <thread>
 #include <vector>
 
@@ -36,6 +37,17 @@ TEST(OnAllCores, EndsAfterAFailure) {
   });
   EXPECT_GT(calls, 10u);
   EXPECT_LE(calls, 10u + std::thread::hardware_concurrency());
+}
+
+TEST(OnAllCores, ThrowsWhatACallThrows) {
+  for (const size_t failing : {0, 1, 7}) {
+    EXPECT_THROW(OnAllCores(8,
+                            [&](size_t i) -> bool {
+                              if (i == failing) throw std::bad_alloc();
+                              return true;
+                            }),
+                 std::bad_alloc);
+  }
 }
 
 }  // namespace

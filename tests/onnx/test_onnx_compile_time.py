@@ -48,7 +48,7 @@ def slow_model(rows="n", seed=1):
                      onnx.numpy_helper.from_array(np.zeros(2, np.int64), "zeros")])
 
 
-def many_kernels_model(count=150):
+def many_kernels_model(count=300):
     """Sums of rows with a different chain of operators before each of them: a Direct3D device compiles a kernel for
     each chain."""
     steps = ["Sin", "Cos", "Tanh", "Sigmoid", "Abs", "Neg", "Exp", "Atan"]

@@ -124,8 +124,8 @@ View Lowering::EmitElementWise(absl::string_view name, std::vector<View> inputs,
                 program_.values[transposed->value].tensor.sizes);
   };
   if (transposed != inputs.end() && std::all_of(inputs.begin(), inputs.end(), is_equal)) {
-    const View view = *transposed;
-    const std::vector<uint32_t> whole = program_.values[view.value].tensor.sizes;
+    TensorDesc shape = transposed->tensor;
+    const std::vector<uint32_t> whole = program_.values[transposed->value].tensor.sizes;
     for (View& input : inputs) {
       const bool is_one = ElementCount(input.tensor) == 1;
       input.tensor.sizes = is_one ? std::vector<uint32_t>{1} : whole;
@@ -133,8 +133,8 @@ View Lowering::EmitElementWise(absl::string_view name, std::vector<View> inputs,
     }
     View result =
         EmitElementWise(name, std::move(inputs), {whole.begin(), whole.end()}, attributes, type);
-    result.tensor.sizes = view.tensor.sizes;
-    result.tensor.strides = view.tensor.strides;
+    result.tensor.sizes = std::move(shape.sizes);
+    result.tensor.strides = std::move(shape.strides);
     return result;
   }
   for (View& input : inputs) input = Broadcast(std::move(input), desc_sizes);

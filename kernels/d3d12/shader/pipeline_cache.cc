@@ -52,8 +52,9 @@ absl::StatusOr<std::vector<PipelineCache::Pipeline>> PipelineCache::GetAll(
     if (!statuses[i].ok()) return false;
     absl::StatusOr<Pipeline> pipeline = Get(kernels[missing[i]]);
     statuses[i] = pipeline.status();
-    if (pipeline.ok()) pipelines[missing[i]] = *std::move(pipeline);
-    return pipeline.ok();
+    if (!pipeline.ok()) return false;
+    pipelines[missing[i]] = *std::move(pipeline);
+    return true;
   });
   for (absl::Status& status : statuses) RETURN_IF_ERROR(std::move(status));
   return pipelines;

@@ -52,7 +52,7 @@ struct ProductCut {
   uint64_t bands = 1;  // of lines of an image: how often `lines` are in a plane of outputs
   ImageLines lines;
   std::optional<WindowShape> window;  // of kWindow: a plane that is read in place
-  uint64_t band_lines = 1;  // of outputs
+  uint64_t band_lines = 1;            // of outputs
   uint64_t tasks = 0;
   bool has_direct_a = false;  // read in place
   bool has_direct_b = false;

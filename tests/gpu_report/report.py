@@ -5,9 +5,9 @@ Compiles the hardware kernels of the hot plans (--all: of every plan) for each G
 spills, uses scratch memory, leaves more than half of the waves empty, has more than 16 KB of code,
 divides in its hot loop, or multiplies a large FLOAT32 tile in a loop of less than 0.6 multiply-adds, or
 if a plan keeps fewer bytes in flight than the memory needs, and exceptions.txt does not list it. A plan
-that multiplies for longer than it reads needs a smaller part of the memory's bandwidth. Also fails if exceptions.txt lists what passes, so that the list only shrinks, or
-if the times that it estimates are far from those of h100_rows.txt. Writes report.json and report.html to
-OUT."""
+that multiplies for longer than it reads needs a smaller part of the memory's bandwidth. Also fails if
+exceptions.txt lists what passes, so that the list only shrinks, or if the times that it estimates are
+far from those of h100_rows.txt. Writes report.json and report.html to OUT."""
 
 import argparse
 import collections

@@ -243,10 +243,7 @@ class TaskProduct {
           }
           kernels_.weigh(from.data(), weights + r * taps, taps, addend,
                          RoundUp(lines.SpanOf(count), kernels_.lanes), padded);
-          kernels_.copy_lines(
-              {.from = padded, .from_stride = lines.width, .lines = count, .count = lines.outputs},
-              packed);
-          std::memcpy(result, packed, count * lines.outputs * sizeof(float));
+          CopyLines(padded, count, packed, result);
         }
       }
     }

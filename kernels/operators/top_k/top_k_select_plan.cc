@@ -11,10 +11,13 @@ namespace {
 // Two waves of NVIDIA's GPUs, one of AMD's.
 constexpr uint64_t kLeastThreads = 64;
 
-// The most candidates that are collected where there is room for `capacity`: few, even if fewer are
-// wanted, because to look at another digit of all items takes longer; or twice as many as wanted.
+// So many candidates are compared with each other, where there is room for `capacity`.
+uint64_t Few(uint64_t capacity) { return std::min<uint64_t>(TOP_K_FEW, capacity / 2); }
+
+// The most candidates that are collected: few, even if fewer are wanted, because to look at another
+// digit of all items takes longer; or twice as many as wanted.
 uint64_t Most(uint64_t k, uint64_t capacity) {
-  const uint64_t few = std::min<uint64_t>(TOP_K_FEW, capacity / 2);
+  const uint64_t few = Few(capacity);
   return 3 * k <= 2 * few ? few : std::min(capacity, std::bit_ceil(2 * k));
 }
 
@@ -170,7 +173,7 @@ Dispatch Planner::SelectFrom(const Part& part, bool of_records, ShaderMacro resu
   kernel.macros.push_back(SourceMacro(of_records));
   kernel.macros.push_back(std::move(result));
   kernel.macros.push_back({"DIGIT_BITS", Narrow(std::bit_width(threads) + 1)});
-  kernel.macros.push_back({"MANY", 2 * most > capacity || most > TOP_K_FEW ? 1u : 0u});
+  kernel.macros.push_back({"MANY", most > Few(capacity) ? 1u : 0u});
   Dispatch dispatch;
   dispatch.kernel = builder_.Kernel(std::move(kernel));
   dispatch.reads[0] = part.view;

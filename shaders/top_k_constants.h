@@ -17,6 +17,7 @@
 #define TOP_K_NARROW_CAPACITY 2048
 #define TOP_K_WIDE_CAPACITY 1024
 
+#define TOP_K_MOST_KEPT 16    // items that a lane of WalkChunks keeps in registers
 #define TOP_K_FEW 256         // candidates that SelectBest compares with each other
 #define TOP_K_MOST_ROWS 256   // sequences that a group of SortSequences sorts
 #define TOP_K_LANE_VECTORS 4  // that a lane of SelectBest keeps in registers
@@ -47,7 +48,7 @@ struct TopKRanks {
 // What a dispatch reads of each sequence: all of it, or the part in its view.
 struct TopKItems {
   uint base;            // offset of the first item, in elements or records of the view
-  uint stride;          // SOURCE_RECORDS: from a sequence to the next
+  uint stride;          // from an element to the next, or from the records of a sequence to the next
   uint length;          // items
   uint first_position;  // SOURCE_ELEMENTS: of the first item, in its sequence
 };
@@ -82,7 +83,7 @@ struct TopKGatherConstants {
   uint row_stride;  // from a written sequence to the next
 };
 
-// SelectBest. A group has a chunk of a sequence. Units are chunks.
+// SelectBest, WalkChunks. A group, or a lane, has a chunk of a sequence. Units are chunks.
 struct TopKSelectConstants {
   struct GroupConstants groups;
   struct Dim kept[OPMILL_MAX_DIMS];  // outermost first
@@ -92,8 +93,8 @@ struct TopKSelectConstants {
   uint kept_rank;      // dimensions in use in kept[]
   uint chunks;         // of a sequence
   uint chunk_length;   // items of a chunk; the last one may have fewer
-  uint most;           // candidates that may be collected; a power of two
-  uint leaders;        // for a floor: one for each lane, or for each of its vectors; 0: no floor
+  uint most;           // SelectBest: candidates that may be collected; a power of two
+  uint leaders;        // SelectBest: one for each lane, or for each of its vectors; 0: no floor
   uint first_record;   // RESULT_RECORDS: of chunk 0 of sequence 0; k for each chunk
   uint record_stride;  // RESULT_RECORDS: from a sequence to the next
 };

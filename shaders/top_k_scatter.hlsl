@@ -18,30 +18,30 @@ bool DigitBefore(uint a, uint a_index, uint b, uint b_index) {
 #define SORT_CAPACITY TOP_K_NARROW_CAPACITY
 #define SORTS_BEFORE DigitBefore
 #include "include/bitonic_sort.hlsli"
+#include "include/sum_before.hlsli"
 
 groupshared uint places[TOP_K_DIGITS];  // of the next item with a digit, in the sorted sequence
 groupshared uint starts[TOP_K_DIGITS];  // of the items with a digit, in the tile
 
-// Where the chunk's items of each digit go.
+#define LANE_DIGITS (THREADS < TOP_K_DIGITS ? TOP_K_DIGITS / THREADS : 1)
+
+// Where the chunk's items of each digit go: after those of larger digits, and of the chunks before.
 void FindPlaces(uint lane, uint sequence, uint chunk) {
-  uint digits = c.sequences * TOP_K_DIGITS;
   uint of_sequence = sequence * TOP_K_DIGITS;
   uint counts = instance.read1 + of_sequence * c.all_chunks + c.first_chunk + chunk;
-  uint totals = instance.read1 + digits * c.all_chunks + of_sequence;
-  [loop] for (uint d = lane; d < TOP_K_DIGITS; d += THREADS) starts[d] = Counts[totals + d];
-  GroupMemoryBarrierWithGroupSync();
-  // Each sum of the totals of larger digits in two steps: of 16 digits, and of all before those.
-  [loop] for (uint s = lane; s < 16; s += THREADS) {
-    uint sum = 0;
-    [loop] for (uint i = 0; i < 16; ++i) sum += starts[s * 16 + i];
-    sort_indices[s] = sum;
+  uint totals = instance.read1 + c.sequences * TOP_K_DIGITS * c.all_chunks + of_sequence;
+  uint first = TOP_K_DIGITS - 1 - lane * LANE_DIGITS;  // and those below; none of the last lanes
+  uint own = 0;
+  [unroll] for (uint i = 0; i < LANE_DIGITS; ++i) {
+    if (first - i < TOP_K_DIGITS) own += Counts[totals + first - i];
   }
-  GroupMemoryBarrierWithGroupSync();
-  [loop] for (uint p = lane; p < TOP_K_DIGITS; p += THREADS) {
-    uint place = Counts[counts + p * c.all_chunks];
-    [loop] for (uint h = p / 16 + 1; h < 16; ++h) place += sort_indices[h];
-    [loop] for (uint l = p + 1; l % 16 != 0; ++l) place += starts[l];
-    places[p] = place;
+  uint place = SumBefore(lane, own);
+  [unroll] for (uint p = 0; p < LANE_DIGITS; ++p) {
+    uint digit = first - p;
+    if (digit < TOP_K_DIGITS) {
+      places[digit] = place + Counts[counts + digit * c.all_chunks];
+      place += Counts[totals + digit];
+    }
   }
   GroupMemoryBarrierWithGroupSync();
 }

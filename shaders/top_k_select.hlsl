@@ -6,11 +6,7 @@
 #include "top_k_constants.h"
 #define KERNEL_CONSTANTS TopKSelectConstants
 #include "include/top_k_items.hlsli"
-#if RESULT != RESULT_RECORDS
-#include "include/top_k_outputs.hlsli"
-#else
-RWBuffer<RECORD> Records : register(u0);
-#endif
+#include "include/top_k_best.hlsli"
 #define SORT_KEY BITS
 #define SORT_WORDS KEY_WORDS
 #define SORT_CAPACITY ((1 << DIGIT_BITS) / KEY_WORDS)
@@ -63,10 +59,8 @@ void CountDigit(uint lane, Chunk chunk, Keys keys, Cut cut, Digit digit) {
     uint4 v = VectorOf(keys, number);
     uint first = IndexOf(chunk, lane, number);
     EACH_KEY for (uint e = 0; e < VECTOR_KEYS; ++e) {
-      BITS key = EACH_KEY_OF(v, e);
-      if (IsAt(cut, key, first + e)) {
-        InterlockedAdd(HISTOGRAM(DigitOf(cut, digit, key, first + e)), 1);
-      }
+      ORDER order = OrderOf(EACH_KEY_OF(v, e), first + e);
+      if (IsAt(cut, order)) InterlockedAdd(HISTOGRAM(DigitOf(cut, digit, order)), 1);
     }
   }
 }
@@ -78,7 +72,9 @@ void CollectAbove(uint lane, Chunk chunk, Keys keys, Cut cut) {
     uint first = IndexOf(chunk, lane, number);
     EACH_KEY for (uint e = 0; e < VECTOR_KEYS; ++e) {
       BITS key = EACH_KEY_OF(v, e);
-      if (first + e < chunk.count && IsAtOrAbove(cut, key, first + e)) Collect(key, first + e);
+      if (first + e < chunk.count && IsAtOrAbove(cut, OrderOf(key, first + e))) {
+        Collect(key, first + e);
+      }
     }
   }
 }
@@ -142,20 +138,11 @@ void SelectBest(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   Chunk chunk = {FirstItem(sequence) + begin, min(c.chunk_length, c.items.length - begin)};
   uint count = CollectBest(lane, chunk, LoadKeys(lane, chunk));
   RankCandidates(lane, count);
-#if RESULT == RESULT_RECORDS
-  uint to = instance.write0 + c.first_record + sequence * c.record_stride + number * c.ranks.k;
-#else
-  Offsets at = KeptOffsets(sequence);
-#endif
+  BEST_PLACE to = PlaceOfBest(sequence, number);
   [loop] for (uint s = lane; s < count; s += THREADS) {
     uint rank = RankOf(s) - c.ranks.first;
     if (rank < c.ranks.count) {
-      Candidate candidate = LoadItem(chunk.first - begin, begin + sort_indices[s]);
-#if RESULT == RESULT_RECORDS
-      Records[to + rank] = ToRecord(candidate);
-#else
-      StoreResult(at.output, at.index, rank, candidate);
-#endif
+      StoreBest(to, rank, LoadItem(chunk.first - begin, begin + sort_indices[s]));
     }
   }
 }

@@ -3,76 +3,66 @@
 // elements come first. Each digit is counted in a histogram in groupshared memory.
 //   DIGIT_BITS  the bits of a digit
 
+// The order of a candidate: the words of its key, from the top, and the inverted index.
+#if IS_WIDE
+#define ORDER uint3
+#define WORD_NUMBERS uint3(0, 1, 2)
+#define TAIL_WORD 2
+ORDER OrderOf(BITS key, uint index) { return uint3(key.y, key.x, ~index); }
+#else
+#define ORDER uint2
+#define WORD_NUMBERS uint2(0, 1)
+#define TAIL_WORD 1
+ORDER OrderOf(BITS key, uint index) { return uint2(key, ~index); }
+#endif
+
 // The digits found so far, and the bits that they have.
 struct Cut {
-  BITS key;
-  BITS key_mask;
-  uint tail;
-  uint tail_mask;
+  ORDER digits;
+  ORDER mask;
 };
 
-// Where the next digit is: `word` of key and tail, from the top; its lowest bit.
+// Where the next digit is: its word, and its lowest bit.
 struct Digit {
   uint word;
   uint shift;
 };
 
 #define BINS (1 << DIGIT_BITS)
-#define TAIL_WORD (IS_WIDE ? 2 : 1)
 #define WORD_BITS (IS_WIDE ? 32 : ELEMENT_BITS)
 #define FIRST_SHIFT (WORD_BITS > DIGIT_BITS ? WORD_BITS - DIGIT_BITS : 0)
 #define TAIL_SHIFT (TOP_K_CHUNK_BITS - DIGIT_BITS)
 
 Cut NoCut() {
   Cut cut;
-  cut.key = (BITS)0;
-  cut.key_mask = (BITS)0;
-  cut.tail = 0xFFFFFFFFu << TOP_K_CHUNK_BITS;
-  cut.tail_mask = cut.tail;
+  cut.mask = WORD_NUMBERS == TAIL_WORD ? (ORDER)(0xFFFFFFFFu << TOP_K_CHUNK_BITS) : (ORDER)0;
+  cut.digits = cut.mask;
   return cut;
 }
 
-bool IsAt(Cut cut, BITS key, uint index) {
-  return KeyEqual(key & cut.key_mask, cut.key) && (~index & cut.tail_mask) == cut.tail;
-}
+bool IsAt(Cut cut, ORDER order) { return all((order & cut.mask) == cut.digits); }
 
-bool IsAtOrAbove(Cut cut, BITS key, uint index) {
-  BITS high = key & cut.key_mask;
-  return KeyAbove(high, cut.key) || (KeyEqual(high, cut.key) && (~index & cut.tail_mask) >= cut.tail);
+bool IsAtOrAbove(Cut cut, ORDER order) {
+  order &= cut.mask;
+  bool result = true;
+  [unroll] for (int w = TAIL_WORD; w >= 0; --w) {
+    result = order[w] > cut.digits[w] || (order[w] == cut.digits[w] && result);
+  }
+  return result;
 }
 
 // Of a candidate at the cut.
-uint DigitOf(Cut cut, Digit digit, BITS key, uint index) {
-  uint word = ~index & ~cut.tail_mask;
-#if IS_WIDE
-  if (digit.word < TAIL_WORD) word = digit.word == 0 ? key.y & ~cut.key_mask.y : key.x & ~cut.key_mask.x;
-#else
-  if (digit.word < TAIL_WORD) word = key & ~cut.key_mask;
-#endif
+uint DigitOf(Cut cut, Digit digit, ORDER order) {
+  order = digit.word == WORD_NUMBERS ? order & ~cut.mask : (ORDER)0;
+  uint word = order[0];
+  [unroll] for (uint w = 1; w <= TAIL_WORD; ++w) word |= order[w];
   return word >> digit.shift;
 }
 
 // Moves the cut to this value of the digit.
 Cut Deepen(Cut cut, Digit digit, uint value) {
-  uint bits = value << digit.shift;
-  uint mask = 0xFFFFFFFFu << digit.shift;
-  if (digit.word == TAIL_WORD) {
-    cut.tail |= bits;
-    cut.tail_mask = mask;
-  } else {
-#if IS_WIDE
-    if (digit.word == 0) {
-      cut.key.y |= bits;
-      cut.key_mask.y = mask;
-    } else {
-      cut.key.x |= bits;
-      cut.key_mask.x = mask;
-    }
-#else
-    cut.key |= bits;
-    cut.key_mask = mask;
-#endif
-  }
+  cut.digits |= digit.word == WORD_NUMBERS ? (ORDER)(value << digit.shift) : (ORDER)0;
+  cut.mask = digit.word == WORD_NUMBERS ? (ORDER)(0xFFFFFFFFu << digit.shift) : cut.mask;
   return cut;
 }
 

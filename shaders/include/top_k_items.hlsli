@@ -3,10 +3,17 @@
 #include "include/top_k_records.hlsli"
 
 #if SOURCE == SOURCE_ELEMENTS
-Buffer<uint4> Input : register(t0);
+#define LOADED uint4
+#define LOADED_ITEMS VECTOR_ELEMENTS
+#define ITEM_STRIDE c.items.stride
+BITS BitsOf(LOADED loaded, uint at) { return ElementOf(loaded, at % VECTOR_ELEMENTS); }
 #else
-Buffer<RECORD> Input : register(t0);
+#define LOADED RECORD
+#define LOADED_ITEMS 1
+#define ITEM_STRIDE 1
+BITS BitsOf(LOADED loaded, uint at) { return FromRecord(loaded).bits; }
 #endif
+Buffer<LOADED> Input : register(t0);
 
 // The first item of a sequence in the view of t0.
 uint FirstItem(uint sequence) {
@@ -20,7 +27,7 @@ uint FirstItem(uint sequence) {
 // Item `index` of the sequence whose first one is at `first`.
 Candidate LoadItem(uint first, uint index) {
 #if SOURCE == SOURCE_ELEMENTS
-  uint at = first + index;
+  uint at = first + index * c.items.stride;
   Candidate candidate;
   candidate.bits = ElementOf(Input[at / VECTOR_ELEMENTS], at % VECTOR_ELEMENTS);
   candidate.position = c.items.first_position + index;

@@ -85,6 +85,62 @@ constexpr NamedCase kTopKPaths[] = {
      "top_k input=INT16[3,900] output_values=INT16[3,31]/[4000,131] "
      "output_indices=UINT32[3,31]/[64,2] axis=1 "
      "k=31 axis_direction=INCREASING values=random_bits seed=3 view=2048 groups=2 threads=8"},
+    // A few of short sequences, each of which a lane walks, or of chunks of columns.
+    {"TopKWalksRowsThatStartInsideVectors",
+     "top_k input=INT8[517,4,37] output_values=INT8[517,4,16] output_indices=UINT64[517,4,16] "
+     "axis=2 k=16 "
+     "axis_direction=INCREASING values=ties seed=3 view=134217728 groups=2 threads=8"},
+    {"TopKWalksHalvesIntoStrides",
+     "top_k input=FLOAT16[300,7,21] output_values=FLOAT16[300,7,5]/[147,1,7] "
+     "output_indices=UINT32[300,7,5]/[441,63,3] axis=2 k=5 "
+     "axis_direction=DECREASING values=rare_nans seed=3 view=134217728 groups=2 threads=8"},
+    {"TopKWalksColumns",
+     "top_k input=FLOAT32[200,601] output_values=FLOAT32[9,601] output_indices=UINT32[9,601] axis=0 "
+     "k=9 "
+     "axis_direction=DECREASING values=specials seed=3 view=134217728 groups=64 threads=8"},
+    {"TopKWalksColumnsOfBytesAllEqual",
+     "top_k input=UINT8[256,3,333] output_values=UINT8[4,3,333] output_indices=UINT32[4,3,333] "
+     "axis=0 k=4 "
+     "axis_direction=DECREASING values=constant seed=3 view=134217728 groups=64 threads=8"},
+    {"TopKWalksZerosOfEitherSign",
+     "top_k input=FLOAT32[701,256] output_values=FLOAT32[701,1] output_indices=UINT32[701,1] axis=1 "
+     "k=1 "
+     "axis_direction=INCREASING values=zeros seed=3 view=134217728 groups=64 threads=8"},
+    {"TopKWalksAllOfRowsOfExtremes",
+     "top_k input=INT32[703,16] output_values=INT32[703,16] output_indices=UINT32[703,16] axis=1 "
+     "k=16 "
+     "axis_direction=DECREASING values=extremes seed=3 view=134217728 groups=64 threads=8"},
+    {"TopKWalksChunksOfColumns",
+     "top_k input=FLOAT32[3,1003,160] output_values=FLOAT32[3,10,160] "
+     "output_indices=UINT32[3,10,160] axis=1 k=10 "
+     "axis_direction=DECREASING values=random_bits seed=3 view=134217728 groups=64 threads=8"},
+    {"TopKWalksChunksOfColumnsOfHalvesAllEqual",
+     "top_k input=FLOAT16[773,3,64] output_values=FLOAT16[13,3,64] output_indices=UINT64[13,3,64] "
+     "axis=0 k=13 "
+     "axis_direction=INCREASING values=constant seed=3 view=134217728 groups=64 threads=8"},
+    {"TopKWalksChunksOfColumnsThatEndShort",
+     "top_k input=INT16[769,77] output_values=INT16[16,77] output_indices=UINT32[16,77] axis=0 "
+     "k=16 "
+     "axis_direction=INCREASING values=ties seed=3 view=134217728 groups=64 threads=8"},
+    {"TopKWalksChunksOfColumnsInParts",
+     "top_k input=INT8[3000,528] output_values=INT8[9,528] output_indices=UINT32[9,528] axis=0 k=9 "
+     "axis_direction=DECREASING values=random_bits seed=3 view=16384 groups=64 threads=8"},
+    {"TopKWalksListsOfColumns",
+     "top_k input=FLOAT32[3,1003,160] output_values=FLOAT32[3,6,160] "
+     "output_indices=UINT64[3,6,160] axis=1 k=6 "
+     "axis_direction=INCREASING values=ties seed=3 view=134217728 groups=16 threads=8"},
+    {"TopKWalksListsOfColumnsOfBytes",
+     "top_k input=UINT8[900,480] output_values=UINT8[11,480] output_indices=UINT32[11,480] axis=0 "
+     "k=11 "
+     "axis_direction=DECREASING values=random_bits seed=3 view=134217728 groups=16 threads=8"},
+    {"TopKWalksElementsThatTheInputRepeats",
+     "top_k input=UINT16[300,40]/[3,0] output_values=UINT16[300,3] output_indices=UINT32[300,3] "
+     "axis=1 k=3 "
+     "axis_direction=DECREASING values=random_bits seed=3 view=134217728 groups=2 threads=8"},
+    {"TopKWalksRowsOfWhichRanksFillViews",
+     "top_k input=INT16[40,100] output_values=INT16[40,16]/[4000,131] "
+     "output_indices=UINT32[40,16]/[64,2] axis=1 k=16 "
+     "axis_direction=INCREASING values=random_bits seed=3 view=2048 groups=2 threads=8"},
     // Many results of short sequences: rows that start at vectors and within them, elements apart,
     // with strides, and in slices.
     {"TopKRanksOfRows",

@@ -17,7 +17,8 @@ _NO_WORK = ("s_delay", "s_nop", "s_waitcnt", "s_clause", "nop")
 
 @dataclasses.dataclass
 class HotCode:
-    """What loads the most bytes from memory: one iteration of an innermost loop, or all code outside of loops."""
+    """What loads the most bytes from memory: one iteration of a loop, without those within it, or all code outside of
+    loops."""
     loads: int
     load_bytes: int
     bytes_in_flight: int  # that a lane waits for at once
@@ -31,6 +32,7 @@ class HotCode:
     comparison: int  # of a loop in one that adds to groupshared memory: candidates that ranks compare
     leaders: int  # of the innermost loop with the most loads from groupshared memory
     scan: int  # of the innermost loop with the most groupshared atomics, or that loads the most
+    insertion: int  # of the longest innermost loop
     multiply_adds: float  # share of the instructions of the innermost loop that has the most
 
 
@@ -39,15 +41,17 @@ def hot_code(assembly):
     is_nvidia = assembly.startswith("block")
     blocks, edges = (_nvidia_blocks if is_nvidia else _amd_blocks)(assembly)
     loops = _loops(edges)
-    inner = [body for begin, body in loops.items()
-             if not any(other != begin and other in body for other in loops)]
+    within = {begin: [loops[other] for other in loops if other != begin and other in body]
+              for begin, body in loops.items()}
+    inner = [loops[begin] for begin in loops if not within[begin]]
+    own = [loops[begin].difference(*within[begin]) for begin in loops]
     outside = set(range(len(blocks))).difference(*loops.values())
 
     def lines_of(body):
         return [line for at in sorted(body) for line in blocks[at]]
 
     codes = [lines_of(body) for body in [*inner, outside]]
-    body = max(codes, key=lambda lines: sum(map(_loaded, lines)))
+    body = max([*map(lines_of, own), codes[-1]], key=lambda lines: sum(map(_loaded, lines)))
     if not any(map(_loaded, body)):
         return None
 
@@ -77,6 +81,7 @@ def hot_code(assembly):
         comparison=max((_work(lines_of(body)) for body in inner if is_comparison(body)), default=0),
         scan=_work(max(codes[:-1], key=_counted, default=[])),
         leaders=_work(max(codes[:-1], key=_shared_loads, default=[])),
+        insertion=max(map(_work, codes[:-1]), default=0),
         multiply_adds=max(map(_multiply_adds, codes[:-1]), default=(0, 0.0))[1])
 
 

@@ -95,6 +95,7 @@ struct LaneWork {
   uint64_t results = 0;      // of top_k: candidates that it writes, if they are among the best
   uint64_t comparisons = 0;  // of top_k: four candidates, for a rank
   uint64_t leaders = 0;      // of top_k: 32 leaders, with a pivot
+  uint64_t insertions = 0;   // of top_k: items that it may put among those that it keeps
 };
 
 uint32_t MacroOf(const KernelPermutation& kernel, const std::string& name) {
@@ -127,6 +128,11 @@ LaneWork WorkOf(const Dispatch& dispatch, const KernelPermutation& kernel) {
   if (!dispatch.constants.Holds<TopKSelectConstants>()) return {};
   const auto select = dispatch.constants.As<TopKSelectConstants>();
   const uint64_t items = std::min(select.chunk_length, select.items.length);
+  if (kernel.entry == "WalkChunks") {
+    // The loop over items is that over loads, of four records, if each brings one.
+    const bool of_records = MacroOf(kernel, "SOURCE") == SOURCE_RECORDS;
+    return {.insertions = of_records ? CeilDiv(items, uint64_t{4}) : items};
+  }
   const bool has_floor = select.leaders > 0;
   const uint64_t count = std::min<uint64_t>(
       items, has_floor ? CeilDiv(uint64_t{4} * select.ranks.k, uint64_t{3}) : select.most);
@@ -167,7 +173,8 @@ void PrintPlans(const std::vector<TitledPlan>& plans) {
         std::cout << pass + 1 << " " << uint64_t{dispatch.groups[0]} * dispatch.groups[1] << " "
                   << (gathers ? written : BytesOf(dispatch.reads)) << " " << written << " "
                   << work.scans << " " << work.steps << " " << work.results << " "
-                  << work.comparisons << " " << work.leaders << " " << ToLine(kernel) << "\n";
+                  << work.comparisons << " " << work.leaders << " " << work.insertions << " "
+                  << ToLine(kernel) << "\n";
       }
     }
   }

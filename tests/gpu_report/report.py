@@ -25,7 +25,7 @@ from gpus import GPUS, TIMED, command_for
 MAX_CODE_BYTES = 16384
 MIN_MULTIPLY_ADDS = 0.6
 FAILURES = ("spill", "scratch", "occupancy", "code", "division", "multiply", "flight")
-TURNS = ("scan", "step", "result", "comparison", "leaders")  # of the loops of HotCode
+TURNS = ("scan", "step", "result", "comparison", "leaders", "insertion")  # of the loops of HotCode
 EXCEPTIONS = pathlib.Path(__file__).parent / "exceptions.txt"
 
 

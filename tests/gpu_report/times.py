@@ -20,7 +20,8 @@ SHOWN = ("sum FLOAT32 8192,8192 1 0", "sum FLOAT32 8192,8192 0 0", "sum FLOAT32 
          "hardmax FLOAT16 8192,16384 1 0", "argmin INT8 16384,16384 1 0",
          "argmin FLOAT32 1048576,64 1 0", "log_sum_exp FLOAT32 1048576,64 1 0",
          "hardmax FLOAT32 1048576,64 1 0", "hardmax FLOAT32 8192,8192 0,1 0",
-         *(f"top_k FLOAT32 8192,8192 {axis} {k}" for axis in (1, 0) for k in (10, 100, 1000)))
+         *(f"top_k FLOAT32 8192,8192 {axis} {k}" for axis in (1, 0) for k in (10, 100, 1000)),
+         "top_k FLOAT32 1048576,64 1 10", "top_k FLOAT32 65536,128 1 10")
 
 
 def seconds_of_dispatch(gpu, model, step, kernel, just_written):

@@ -36,8 +36,8 @@ uint64_t GroupsOf(const Dispatch& dispatch) {
 
 TEST(PlanTopK, SortsShortSequencesAtOnce) {
   EXPECT_THAT(EntriesOf(Tensor({999, 16}), 1, 10), ElementsAre("SortSequences"));
-  EXPECT_THAT(EntriesOf(Tensor({1 << 20, 8}), 1, 8), ElementsAre("SortSequences"));
-  EXPECT_THAT(EntriesOf(Tensor({64, 1 << 20}), 0, 10), ElementsAre("SortSequences")) << "columns";
+  EXPECT_THAT(EntriesOf(Tensor({1 << 20, 24}), 1, 17), ElementsAre("SortSequences"));
+  EXPECT_THAT(EntriesOf(Tensor({64, 1 << 20}), 0, 17), ElementsAre("SortSequences")) << "columns";
   EXPECT_THAT(EntriesOf(Tensor({999, 64}), 1, 1), ElementsAre("SortSequences"));
   EXPECT_THAT(EntriesOf(Tensor({999, 65}), 1, 1), ElementsAre("SelectBest"));
   EXPECT_THAT(EntriesOf(Tensor({999, 2048}), 1, 2048), ElementsAre("SortSequences"));
@@ -50,20 +50,63 @@ TEST(PlanTopK, SortsShortSequencesAtOnce) {
 
 TEST(PlanTopK, GivesAGroupSeveralShortSequencesWhereTheyAreMany) {
   const auto sort = [](const TensorDesc& input, uint32_t axis) {
-    return TopKPlan(input, axis, 4).passes[0].dispatches[0];
+    return TopKPlan(input, axis, 17).passes[0].dispatches[0];
   };
   const auto rows = [&](const TensorDesc& input) {
     return 1u << sort(input, 1).constants.As<TopKSortConstants>().row_bits;
   };
-  EXPECT_EQ(rows(Tensor({1 << 20, 16})), 128u);
-  EXPECT_EQ(rows(Tensor({1 << 20, 17})), 64u);
-  EXPECT_EQ(rows(Tensor({1 << 20, 4})), 256u);
-  EXPECT_EQ(rows(Tensor({1 << 20, 16}, DataType::kInt64)), 64u);
-  EXPECT_EQ(rows(Tensor({1024, 16})), 2u) << "enough groups come first";
-  EXPECT_EQ(rows(Tensor({100, 16})), 1u);
-  EXPECT_EQ(GroupsOf(sort(Tensor({1000000, 16}), 1)), (1000000u + 127) / 128);
-  EXPECT_EQ(sort(Tensor({1000, 16}), 1).constants.As<TopKSortConstants>().goes_across, 0u);
-  EXPECT_EQ(sort(Tensor({16, 1000}), 0).constants.As<TopKSortConstants>().goes_across, 1u);
+  EXPECT_EQ(rows(Tensor({1 << 20, 32})), 64u);
+  EXPECT_EQ(rows(Tensor({1 << 20, 33})), 32u);
+  EXPECT_EQ(rows(Tensor({1 << 20, 17}, DataType::kInt64)), 32u);
+  EXPECT_EQ(rows(Tensor({1024, 32})), 2u) << "enough groups come first";
+  EXPECT_EQ(rows(Tensor({100, 32})), 1u);
+  EXPECT_EQ(GroupsOf(sort(Tensor({1000000, 32}), 1)), (1000000u + 63) / 64);
+  EXPECT_EQ(sort(Tensor({1000, 32}), 1).constants.As<TopKSortConstants>().goes_across, 0u);
+  EXPECT_EQ(sort(Tensor({32, 1000}), 0).constants.As<TopKSortConstants>().goes_across, 1u);
+}
+
+TEST(PlanTopK, WalksShortSequencesOfWhichRegistersHoldTheBest) {
+  const auto enough = static_cast<uint32_t>(OnHardware().parallel_lanes() / 8);
+  const auto walks = [](const TensorDesc& input, uint32_t axis, uint32_t k) {
+    return EntriesOf(input, axis, k) == std::vector<std::string>{"WalkChunks"};
+  };
+  EXPECT_TRUE(walks(Tensor({enough, 256}), 1, 16));
+  EXPECT_FALSE(walks(Tensor({enough - 1, 256}), 1, 16)) << "groups share the work better";
+  EXPECT_FALSE(walks(Tensor({enough, 257}), 1, 16));
+  EXPECT_FALSE(walks(Tensor({enough, 256}), 1, 17));
+  EXPECT_TRUE(walks(Tensor({256, enough}), 0, 16)) << "columns";
+  EXPECT_TRUE(walks(Tensor({enough, 64}, DataType::kInt8), 1, 1));
+  EXPECT_FALSE(walks(Tensor({enough, 64}, DataType::kInt64), 1, 1)) << "wide";
+  const auto kept = [&](uint32_t k) {
+    return Macro(TopKPlan(Tensor({enough, 64}), 1, k).kernels[0], "KEPT");
+  };
+  EXPECT_EQ(kept(1), 4u);
+  EXPECT_EQ(kept(10), 12u);
+  EXPECT_EQ(kept(16), 16u);
+  const OperatorPlan plan = TopKPlan(Tensor({1000000, 64}), 1, 10);
+  EXPECT_EQ(GroupsOf(plan.passes[0].dispatches[0]), (1000000u + 255) / 256);
+}
+
+TEST(PlanTopK, WalksChunksOfLongColumns) {
+  const OperatorPlan plan = TopKPlan(Tensor({8192, 2048}), 0, 10);
+  ASSERT_THAT(Entries(plan), ElementsAre("WalkChunks", "SelectBest"));
+  const auto walk = plan.passes[0].dispatches[0].constants.As<TopKSelectConstants>();
+  EXPECT_EQ(walk.chunks, 32u);
+  EXPECT_EQ(walk.chunk_length, 256u);
+  EXPECT_EQ(walk.items.stride, 2048u);
+  EXPECT_EQ(walk.record_stride, 320u);
+  const auto last = plan.passes[1].dispatches[0].constants.As<TopKSelectConstants>();
+  EXPECT_EQ(last.items.length, 320u);
+  EXPECT_EQ(last.items.stride, 320u);
+  EXPECT_THAT(EntriesOf(Tensor({64, 1024, 1024}), 1, 10), ElementsAre("WalkChunks", "WalkChunks"))
+      << "then short lists";
+  EXPECT_THAT(EntriesOf(Tensor({8192, 2048}), 0, 17), ElementsAre("GatherRows", "SelectBest"));
+  EXPECT_THAT(EntriesOf(Tensor({1 << 20, 31}), 0, 10), Contains("GatherRows"))
+      << "too few adjacent columns";
+  EXPECT_THAT(EntriesOf(Tensor({1 << 23, 32}), 0, 16), Contains("GatherRows"))
+      << "a slice would have too few columns";
+  EXPECT_THAT(EntriesOf(Tensor({512, 1024}), 0, 10), ElementsAre("GatherRows", "SelectBest"))
+      << "too few lanes";
 }
 
 TEST(PlanTopK, SelectsFromRowsInOnePassWithoutScratch) {
@@ -143,7 +186,7 @@ TEST(PlanTopK, FindsAFloorWhereItIsWorthIt) {
 }
 
 TEST(PlanTopK, GathersElementsThatAreApart) {
-  EXPECT_THAT(EntriesOf(Tensor({8192, 2048}), 0, 10), ElementsAre("GatherRows", "SelectBest"));
+  EXPECT_THAT(EntriesOf(Tensor({8192, 2048}), 0, 100), ElementsAre("GatherRows", "SelectBest"));
   EXPECT_THAT(EntriesOf(Tensor({16, 4096, 256}), 1, 1000), ElementsAre("GatherRows", "SelectBest"));
   EXPECT_THAT(EntriesOf(Tensor({64, 4096}, DataType::kFloat32, {8192, 2}), 1, 10),
               ElementsAre("GatherRows", "SelectBest"));
@@ -152,7 +195,7 @@ TEST(PlanTopK, GathersElementsThatAreApart) {
       << "rows, transposed";
   EXPECT_THAT(EntriesOf(Tensor({63, 4095}), 1, 10), ElementsAre("SelectBest"))
       << "rows that start inside vectors";
-  EXPECT_LE(TopKPlan(Tensor({8192, 1 << 16}), 0, 10).scratch_bytes, uint64_t{64} << 20)
+  EXPECT_LE(TopKPlan(Tensor({8192, 1 << 16}), 0, 100).scratch_bytes, uint64_t{64} << 20)
       << "in slices";
 }
 
@@ -232,7 +275,7 @@ TEST(PlanTopK, MakesRoomForTheBestOfEveryPart) {
   // Rows are too far apart for one view: each is a part of its own.
   PlanOptions options = OnHardware();
   options.max_view_elements = 4096;
-  const TopKDesc desc = {.input = Tensor({3, 70001}, DataType::kInt16), .axis = 0, .k = 3};
+  const TopKDesc desc = {.input = Tensor({3, 70001}, DataType::kInt64), .axis = 0, .k = 3};
   const OperatorPlan plan = Plan(desc, options);
   EXPECT_THAT(Entries(plan), Contains("GatherRows"));
   for (const Pass& pass : plan.passes) {

@@ -23,7 +23,7 @@ class TopKChecker final : public DispatchChecker {
       SortSequences();
     } else if (kernel_.entry == "GatherRows") {
       GatherRows();
-    } else if (kernel_.entry == "SelectBest") {
+    } else if (kernel_.entry == "SelectBest" || kernel_.entry == "WalkChunks") {
       SelectBest();
     } else if (kernel_.entry == "CountDigits" || kernel_.entry == "ScatterItems") {
       RadixPass();
@@ -37,6 +37,7 @@ class TopKChecker final : public DispatchChecker {
   }
 
   uint64_t capacity() const { return wide_ ? TOP_K_WIDE_CAPACITY : TOP_K_NARROW_CAPACITY; }
+  bool reads_elements() { return Macro("SOURCE") == SOURCE_ELEMENTS; }
   bool reads_input() const { return read(0).role == BufferRole::Input(); }
 
   void NeedRecords(const BufferView& view) {
@@ -71,9 +72,10 @@ class TopKChecker final : public DispatchChecker {
   void ReadsItems(const TopKItems& items, absl::Span<const Dim> kept, uint64_t sequences) {
     Demand(items.length > 0, "has empty sequences");
     if (!mistake_.empty()) return;
-    if (Macro("SOURCE") == SOURCE_ELEMENTS) {
+    if (reads_elements()) {
       NeedPositions(kept, sequences, "sequences");
-      ReadsElement(items.base + Span(kept, &Dim::input_stride) + items.length - 1);
+      ReadsElement(items.base + Span(kept, &Dim::input_stride) +
+                   uint64_t{items.length - 1} * items.stride);
       Demand(uint64_t{items.first_position} + items.length <= kMost, "has positions past 32 bits");
     } else {
       NeedRecords(read(0));
@@ -122,6 +124,7 @@ class TopKChecker final : public DispatchChecker {
     written_ += uint64_t{c.sequences} * c.length;
   }
 
+  // Or WalkChunks, which walks elements that may be apart.
   void SelectBest() {
     const auto c = Constants<TopKSelectConstants>();
     const absl::Span<const Dim> kept = DimsOf(c.kept, c.kept_rank);
@@ -129,13 +132,29 @@ class TopKChecker final : public DispatchChecker {
     if (!mistake_.empty()) return;
     const uint64_t sequences = groups_.unit_count / c.chunks;
     Demand(sequences > 0, "has no sequences");
-    NeedUnits(sequences * c.chunks);
+    const bool walks = kernel_.entry == "WalkChunks";
+    Demand(groups_.unit_count == sequences * c.chunks, "has other units");
+    NeedGroups(CeilDiv(sequences * c.chunks, walks ? threads_ : 1));
     ReadsItems(c.items, kept, sequences);
     if (!mistake_.empty()) return;
     const uint64_t before_last = uint64_t{c.chunks - 1} * c.chunk_length;
     Demand(before_last < c.items.length && before_last + c.chunk_length >= c.items.length,
            "has other chunks than its items need");
-    const bool of_elements = Macro("SOURCE") == SOURCE_ELEMENTS;
+    if (walks) {
+      Demand(!wide_, "has registers for words alone");
+      Demand(k_ <= Macro("KEPT") && Macro("KEPT") <= TOP_K_MOST_KEPT,
+             "keeps other items than the best");
+      Demand(c.chunk_length < 1u << 16 || c.items.length < 1u << 16, "has indices past 16 bits");
+    } else {
+      HoldsChunks(c, kept);
+    }
+    StoresBest(c, kept, sequences);
+  }
+
+  void HoldsChunks(const TopKSelectConstants& c, absl::Span<const Dim> kept) {
+    const bool of_elements = reads_elements();
+    Demand(!of_elements || c.items.length == 1 || c.items.stride == 1,
+           "has elements that are apart");
     const uint64_t vector_items = of_elements ? vector_ : (wide_ ? 2 : 4);
     const auto is_aligned = [&](uint64_t offset) { return offset % vector_items == 0; };
     const bool aligned =
@@ -154,7 +173,11 @@ class TopKChecker final : public DispatchChecker {
            "ranks candidates by another method than its kernel");
     Demand(c.leaders == 0 || c.leaders == threads_ || (!wide_ && c.leaders == 4 * threads_),
            "has other leaders than lanes or vectors");
-    const bool is_first = of_elements && reads_input();
+  }
+
+  void StoresBest(const TopKSelectConstants& c, absl::Span<const Dim> kept, uint64_t sequences) {
+    const uint64_t before_last = uint64_t{c.chunks - 1} * c.chunk_length;
+    const bool is_first = reads_elements() && reads_input();
     if (Macro("RESULT") == RESULT_RECORDS) {
       Demand(c.chunks == 1 || k_ <= c.chunk_length, "leaves gaps between records");
       NeedRecords(write(0));

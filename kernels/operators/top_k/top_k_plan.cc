@@ -19,6 +19,10 @@ constexpr uint64_t kSortedShare = 4;
 // enough adjacent sequences for whole cache lines.
 constexpr uint64_t kMaxAcross = 128;
 
+// Chunks of columns are walked if as many columns are adjacent as fill a cache line; longer rows are
+// read better by lanes that read adjacent memory.
+constexpr uint64_t kMinAdjacent = 32;
+
 // Scratch for a list of one slice, in records, and for gathered elements, in bytes. What is
 // gathered is read once more, from the last cache of a large GPU if it fits.
 constexpr uint64_t kMaxSelectedRecords = uint64_t{1} << 23;
@@ -44,6 +48,22 @@ uint64_t SelectedRecords(uint64_t length, uint64_t k, uint64_t chunk_length, uin
   return (CeilDiv(length, chunk_length) + (parts > 1 ? 2 * parts : 0)) * k;
 }
 
+bool Walks(const TopKDesc& desc, const IterationSpace& space, bool is_row, uint64_t parts,
+           const PlanOptions& options) {
+  const uint64_t length = desc.input.sizes[desc.axis];
+  if (desc.k > TOP_K_MOST_KEPT || ElementBytes(desc.input.data_type) == 8) return false;
+  if (length > kMaxWalked || parts > 1) {
+    if (is_row || space.kept.empty()) return false;
+    const SpaceDim& last = space.kept.back();
+    const uint64_t records = SelectedRecords(length, desc.k, kMaxWalked, parts);
+    if (last.strides[kInputTensor] != 1 || last.size < kMinAdjacent ||
+        records > kMaxSelectedRecords / kMinAdjacent) {
+      return false;
+    }
+  }
+  return AreEnoughToWalk(space.results() * CeilDiv(length, kMaxWalked), options);
+}
+
 }  // namespace
 
 uint64_t MostThreads(const PlanOptions& options) {
@@ -62,8 +82,9 @@ Choice Choose(const TopKDesc& desc, const IterationSpace& space, const PlanOptio
   const bool sorts = is_row
                          ? length <= kMaxShort || (length <= capacity && k > length / kSortedShare)
                          : length <= kMaxAcross;
-  if (sorts && parts == 1) return choice;
-  choice.gathers = !is_row;
+  choice.walks = Walks(desc, space, is_row, parts, options);
+  if (sorts && parts == 1 && !choice.walks) return choice;
+  choice.gathers = !is_row && !choice.walks;
   choice.method = k <= capacity ? Method::kSelect : Method::kRadix;
   if (choice.gathers) {
     choice.parts = ViewParts(length, type, options);
@@ -79,7 +100,9 @@ Choice Choose(const TopKDesc& desc, const IterationSpace& space, const PlanOptio
     choice.threads = std::max(choice.threads, LeastThreads(type, k));
     const uint64_t vector_elements = kVectorBytes / bytes;
     choice.skipped = IsAligned(space, choice, vector_elements) ? 0 : kVectorBytes;
-    choice.chunk_length = choice.threads * LaneItems(type, false) - choice.skipped;
+    choice.chunk_length = choice.walks
+                              ? kMaxWalked
+                              : choice.threads * LaneItems(type, false) - choice.skipped;
     choice.record_chunk = std::min(choice.threads * LaneItems(type, true),
                                    options.max_view_elements / kVectorBytes * kVectorBytes);
     return choice;
@@ -100,7 +123,7 @@ uint64_t MostSequences(const TopKDesc& desc, const Choice& choice, const PlanOpt
   const uint64_t view = options.max_view_elements;
   if (choice.method == Method::kSort) return kMaxLanes / choice.threads;
   const uint64_t chunks = CeilDiv(length, choice.chunk_length) + 2 * choice.parts;
-  uint64_t most = kMaxLanes / choice.threads / chunks;
+  uint64_t most = kMaxLanes / (choice.walks ? 1 : choice.threads) / chunks;
   if (choice.gathers) {
     const uint64_t bytes = choice.row_stride * ElementBytes(desc.input.data_type);
     const uint64_t fitting = std::min(view / choice.row_stride, kMaxGatheredBytes / bytes);

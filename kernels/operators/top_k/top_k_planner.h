@@ -35,6 +35,13 @@ inline uint64_t LeastThreads(DataType type, uint64_t k) {
   return std::max<uint64_t>(1, std::bit_ceil(k) / SelectCapacity(type, 1));
 }
 
+// WalkChunks: the most items of a chunk, and whether there are so many chunks that the lanes that walk
+// them are a part of those that fill the device. Not measured.
+inline constexpr uint64_t kMaxWalked = 256;
+inline bool AreEnoughToWalk(uint64_t chunks, const PlanOptions& options) {
+  return chunks >= options.parallel_lanes() / 8;
+}
+
 // For constants, which have 32 bits.
 inline uint32_t Narrow(uint64_t value) { return static_cast<uint32_t>(value); }
 
@@ -54,6 +61,7 @@ enum class Method {
 struct Choice {
   Method method = Method::kSort;
   bool gathers = false;       // elements are apart and are copied first
+  bool walks = false;         // kSelect: lanes select the best of chunks of elements, not groups
   uint64_t threads = 0;       // of a group; kSelect: at most
   uint64_t parts = 1;         // at most so many views hold a sequence
   uint64_t chunk_length = 0;  // kSelect: at most so many elements of a chunk; kRadix: so many

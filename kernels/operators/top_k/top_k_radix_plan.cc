@@ -92,7 +92,7 @@ void Planner::AddDigit(const std::vector<Part>& parts, bool of_records, uint32_t
   builder_.NextPass();
   Dispatch scan;
   scan.kernel =
-      builder_.Kernel({"top_k_count", "ScanCounts", {{"THREADS", Narrow(choice_.threads)}}});
+      builder_.Kernel({"top_k_scan", "ScanCounts", {{"THREADS", Narrow(choice_.threads)}}});
   scan.writes[0] = counts;
   TopKScanConstants constants = {};
   constants.groups.unit_count = Narrow(digits);

@@ -8,6 +8,8 @@
 namespace opmill::top_k {
 namespace {
 
+constexpr uint64_t kKeptStep = 4;  // kernels that walk keep a multiple of it
+
 // Two waves of NVIDIA's GPUs, one of AMD's.
 constexpr uint64_t kLeastThreads = 64;
 
@@ -150,6 +152,26 @@ Dispatch Planner::SelectFrom(const Part& part, bool of_records, ShaderMacro resu
                              TopKSelectConstants constants) const {
   const auto [chunks, chunk] =
       Chunks(part.items.length, of_records ? choice_.record_chunk : choice_.chunk_length);
+  SetDims(part.space.kept, constants.kept, constants.kept_rank);
+  constants.groups.unit_count = Narrow(sequences_ * chunks);
+  constants.items = part.items;
+  constants.ranks.k = Narrow(k_);
+  constants.chunks = Narrow(chunks);
+  constants.chunk_length = Narrow(chunk);
+  Dispatch dispatch;
+  dispatch.reads[0] = part.view;
+  if (choice_.walks && (!of_records || (part.items.length <= kMaxWalked &&
+                                        AreEnoughToWalk(sequences_, builder_.options())))) {
+    const uint64_t threads = builder_.options().threads;
+    KernelPermutation kernel = Kernel("top_k_walk", "WalkChunks", threads);
+    kernel.macros.push_back(SourceMacro(of_records));
+    kernel.macros.push_back(std::move(result));
+    kernel.macros.push_back({"KEPT", Narrow(RoundUp(k_, kKeptStep))});
+    dispatch.kernel = builder_.Kernel(std::move(kernel));
+    dispatch.constants = constants;
+    SetGroups(dispatch, CeilDiv(sequences_ * chunks, threads));
+    return dispatch;
+  }
   const uint64_t lane_items = LaneItems(type_, of_records);
   const uint64_t items = std::min<uint64_t>(chunk, part.items.length) + choice_.skipped;
   // Chunks that leave records are of longer sequences, and seldom short.
@@ -161,12 +183,6 @@ Dispatch Planner::SelectFrom(const Part& part, bool of_records, ShaderMacro resu
   const uint64_t capacity = SelectCapacity(type_, threads);
   const uint64_t most = Most(k_, capacity);
   const uint64_t vectors = CeilDiv(items, lane_items / TOP_K_LANE_VECTORS);
-  SetDims(part.space.kept, constants.kept, constants.kept_rank);
-  constants.groups.unit_count = Narrow(sequences_ * chunks);
-  constants.items = part.items;
-  constants.ranks.k = Narrow(k_);
-  constants.chunks = Narrow(chunks);
-  constants.chunk_length = Narrow(chunk);
   constants.most = Narrow(most);
   constants.leaders = Narrow(Leaders(k_, most, threads, vectors, ElementBytes(type_) == 8));
   KernelPermutation kernel = Kernel("top_k_select", "SelectBest", threads);
@@ -174,9 +190,7 @@ Dispatch Planner::SelectFrom(const Part& part, bool of_records, ShaderMacro resu
   kernel.macros.push_back(std::move(result));
   kernel.macros.push_back({"DIGIT_BITS", Narrow(std::bit_width(threads) + 1)});
   kernel.macros.push_back({"MANY", most > Few(capacity) ? 1u : 0u});
-  Dispatch dispatch;
   dispatch.kernel = builder_.Kernel(std::move(kernel));
-  dispatch.reads[0] = part.view;
   dispatch.constants = constants;
   SetGroups(dispatch, sequences_ * chunks);
   return dispatch;

@@ -71,7 +71,7 @@ std::vector<Planner::Part> Planner::ElementParts(const Elements& elements) const
     placed.view.offset_bytes += elements.offset_bytes;
     parts.push_back({.view = placed.view,
                      .items = {.base = placed.base,
-                               .stride = 0,
+                               .stride = Narrow(Along(space).strides[kInputTensor]),
                                .length = Narrow(space.position_count()),
                                .first_position = Narrow(space.first_position)},
                      .space = space});

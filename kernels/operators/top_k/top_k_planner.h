@@ -53,7 +53,7 @@ inline SpaceDim Along(const IterationSpace& space) {
 // How the best of a sequence are found.
 enum class Method {
   kSort,    // a group sorts one or more sequences
-  kSelect,  // groups select the best of chunks, until one chunk is left
+  kSelect,  // groups or lanes select the best of chunks, until one chunk is left
   kRadix,   // many groups sort all elements
 };
 

@@ -48,7 +48,7 @@ struct TopKRanks {
 // What a dispatch reads of each sequence: all of it, or the part in its view.
 struct TopKItems {
   uint base;            // offset of the first item, in elements or records of the view
-  uint stride;          // from an element to the next, or from the records of a sequence to the next
+  uint stride;          // to the next element; SOURCE_RECORDS: to the next sequence
   uint length;          // items
   uint first_position;  // SOURCE_ELEMENTS: of the first item, in its sequence
 };

@@ -95,7 +95,8 @@ constexpr NamedCase kTopKPaths[] = {
      "output_indices=UINT32[300,7,5]/[441,63,3] axis=2 k=5 "
      "axis_direction=DECREASING values=rare_nans seed=3 view=134217728 groups=2 threads=8"},
     {"TopKWalksColumns",
-     "top_k input=FLOAT32[200,601] output_values=FLOAT32[9,601] output_indices=UINT32[9,601] axis=0 "
+     "top_k input=FLOAT32[200,601] output_values=FLOAT32[9,601] output_indices=UINT32[9,601] "
+     "axis=0 "
      "k=9 "
      "axis_direction=DECREASING values=specials seed=3 view=134217728 groups=64 threads=8"},
     {"TopKWalksColumnsOfBytesAllEqual",
@@ -103,7 +104,8 @@ constexpr NamedCase kTopKPaths[] = {
      "axis=0 k=4 "
      "axis_direction=DECREASING values=constant seed=3 view=134217728 groups=64 threads=8"},
     {"TopKWalksZerosOfEitherSign",
-     "top_k input=FLOAT32[701,256] output_values=FLOAT32[701,1] output_indices=UINT32[701,1] axis=1 "
+     "top_k input=FLOAT32[701,256] output_values=FLOAT32[701,1] output_indices=UINT32[701,1] "
+     "axis=1 "
      "k=1 "
      "axis_direction=INCREASING values=zeros seed=3 view=134217728 groups=64 threads=8"},
     {"TopKWalksAllOfRowsOfExtremes",

@@ -19,8 +19,8 @@ constexpr uint64_t kSortedShare = 4;
 // enough adjacent sequences for whole cache lines.
 constexpr uint64_t kMaxAcross = 128;
 
-// Chunks of columns are walked if as many columns are adjacent as fill a cache line; longer rows are
-// read better by lanes that read adjacent memory.
+// Chunks of columns are walked if as many columns are adjacent as fill a cache line; longer rows
+// are read better by lanes that read adjacent memory.
 constexpr uint64_t kMinAdjacent = 32;
 
 // Scratch for a list of one slice, in records, and for gathered elements, in bytes. What is
@@ -100,9 +100,8 @@ Choice Choose(const TopKDesc& desc, const IterationSpace& space, const PlanOptio
     choice.threads = std::max(choice.threads, LeastThreads(type, k));
     const uint64_t vector_elements = kVectorBytes / bytes;
     choice.skipped = IsAligned(space, choice, vector_elements) ? 0 : kVectorBytes;
-    choice.chunk_length = choice.walks
-                              ? kMaxWalked
-                              : choice.threads * LaneItems(type, false) - choice.skipped;
+    choice.chunk_length =
+        choice.walks ? kMaxWalked : choice.threads * LaneItems(type, false) - choice.skipped;
     choice.record_chunk = std::min(choice.threads * LaneItems(type, true),
                                    options.max_view_elements / kVectorBytes * kVectorBytes);
     return choice;

@@ -35,8 +35,8 @@ inline uint64_t LeastThreads(DataType type, uint64_t k) {
   return std::max<uint64_t>(1, std::bit_ceil(k) / SelectCapacity(type, 1));
 }
 
-// WalkChunks: the most items of a chunk, and whether there are so many chunks that the lanes that walk
-// them are a part of those that fill the device. Not measured.
+// WalkChunks: the most items of a chunk, and whether there are so many chunks that the lanes that
+// walk them are a part of those that fill the device. Not measured.
 inline constexpr uint64_t kMaxWalked = 256;
 inline bool AreEnoughToWalk(uint64_t chunks, const PlanOptions& options) {
   return chunks >= options.parallel_lanes() / 8;

@@ -29,8 +29,9 @@ void WalkChunks(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   uint begin = chunk * c.chunk_length;
   uint count = min(c.chunk_length, c.items.length - begin);
   uint first = FirstItem(sequence) + begin * ITEM_STRIDE;
-  // Items that are used of what a load brings; of the first one, some are before the chunk.
-  uint used = ITEM_STRIDE == 1 ? LOADED_ITEMS : 1;
+  // Items that are used of what a load brings; of the first one, some are before the chunk. The compiler
+  // does not know that it is 1 for records, and complains of no loop with one turn.
+  uint used = (ITEM_STRIDE == 1 ? LOADED_ITEMS : 1) + c.groups.zero;
   uint skipped = first % used;
   uint step = used * ITEM_STRIDE;
   uint last = (skipped + count - 1) / used;

@@ -128,11 +128,7 @@ LaneWork WorkOf(const Dispatch& dispatch, const KernelPermutation& kernel) {
   if (!dispatch.constants.Holds<TopKSelectConstants>()) return {};
   const auto select = dispatch.constants.As<TopKSelectConstants>();
   const uint64_t items = std::min(select.chunk_length, select.items.length);
-  if (kernel.entry == "WalkChunks") {
-    // The loop over items is that over loads, of four records, if each brings one.
-    const bool of_records = MacroOf(kernel, "SOURCE") == SOURCE_RECORDS;
-    return {.insertions = of_records ? CeilDiv(items, uint64_t{4}) : items};
-  }
+  if (kernel.entry == "WalkChunks") return {.insertions = items};
   const bool has_floor = select.leaders > 0;
   const uint64_t count = std::min<uint64_t>(
       items, has_floor ? CeilDiv(uint64_t{4} * select.ranks.k, uint64_t{3}) : select.most);

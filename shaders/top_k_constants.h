@@ -5,7 +5,7 @@
 #include "constants.h"
 
 // SOURCE: what a kernel reads.
-#define SOURCE_ELEMENTS 0  // of the input; those of a sequence are adjacent
+#define SOURCE_ELEMENTS 0  // of the input
 #define SOURCE_RECORDS 1   // candidates that an earlier pass has left, in the order of positions
 
 // RESULT: what a kernel writes.
@@ -17,7 +17,7 @@
 #define TOP_K_NARROW_CAPACITY 2048
 #define TOP_K_WIDE_CAPACITY 1024
 
-#define TOP_K_MOST_KEPT 16    // items that a lane of WalkChunks keeps in registers
+#define TOP_K_MOST_WALKED 16  // results of WalkChunks, which a lane keeps in registers
 #define TOP_K_FEW 256         // candidates that SelectBest compares with each other
 #define TOP_K_MOST_ROWS 256   // sequences that a group of SortSequences sorts
 #define TOP_K_LANE_VECTORS 4  // that a lane of SelectBest keeps in registers

@@ -1,5 +1,5 @@
-// top_k by a radix sort of all items: where those with a digit go, of each chunk. Counts of chunks become
-// sums of the chunks before; the totals go behind them.
+// top_k by a radix sort of all items: replaces each count of a digit by the sum of its counts in the chunks
+// before. Totals follow all counts.
 #include "top_k_constants.h"
 #define KERNEL_CONSTANTS TopKScanConstants
 #include "include/dispatch.hlsli"
@@ -7,7 +7,7 @@
 
 RWBuffer<uint> Counts : register(u0);  // top_k_count.hlsl
 
-groupshared uint sum;  // of the counts that the lanes have
+groupshared uint turn_sum;  // of the counts that the lanes have
 
 [numthreads(THREADS, 1, 1)]
 void ScanCounts(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
@@ -21,9 +21,9 @@ void ScanCounts(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
     if (chunk < c.all_chunks) own = Counts[row + chunk];
     uint before = SumBefore(lane, own);
     if (chunk < c.all_chunks) Counts[row + chunk] = total + before;
-    if (lane == THREADS - 1) sum = before + own;
+    if (lane == THREADS - 1) turn_sum = before + own;
     GroupMemoryBarrierWithGroupSync();
-    total += sum;
+    total += turn_sum;
   }
   if (lane == 0) Counts[instance.write0 + c.groups.unit_count * c.all_chunks + flat] = total;
 }

@@ -15,22 +15,21 @@ constexpr NamedCase kTopKPaths[] = {
      "top_k input=INT16[1,20001] output_values=INT16[1,5] output_indices=UINT32[1,5] axis=1 k=5 "
      "axis_direction=DECREASING values=ties seed=3 view=134217728 groups=512 threads=256"},
     {"TopKOfColumnsOfManyRows",
-     "top_k input=FLOAT32[2,3000,160] output_values=FLOAT32[2,10,160] "
-     "output_indices=UINT32[2,10,160] axis=1 "
-     "k=10 "
-     "axis_direction=INCREASING values=random_bits seed=3 view=134217728 groups=64 threads=8"},
+     "top_k input=FLOAT32[2,3000,160] output_values=FLOAT32[2,20,160] "
+     "output_indices=UINT32[2,20,160] axis=1 k=20 axis_direction=INCREASING values=random_bits "
+     "seed=3 view=134217728 groups=64 threads=8"},
     {"TopKOfColumnsAllEqual",
-     "top_k input=FLOAT32[2100,64] output_values=FLOAT32[10,64] output_indices=UINT32[10,64] "
-     "axis=0 k=10 "
-     "axis_direction=DECREASING values=constant seed=3 view=134217728 groups=64 threads=8"},
+     "top_k input=FLOAT32[2100,64] output_values=FLOAT32[20,64] output_indices=UINT32[20,64] "
+     "axis=0 k=20 axis_direction=DECREASING values=constant seed=3 view=134217728 groups=64 "
+     "threads=8"},
     {"TopKOfColumnsAscending",
-     "top_k input=FLOAT32[2100,64] output_values=FLOAT32[10,64] output_indices=UINT32[10,64] "
-     "axis=0 k=10 "
-     "axis_direction=DECREASING values=ascending seed=3 view=134217728 groups=64 threads=8"},
+     "top_k input=FLOAT32[2100,64] output_values=FLOAT32[20,64] output_indices=UINT32[20,64] "
+     "axis=0 k=20 axis_direction=DECREASING values=ascending seed=3 view=134217728 groups=64 "
+     "threads=8"},
     {"TopKOfColumnsOfHalves",
-     "top_k input=FLOAT16[3000,2,520] output_values=FLOAT16[5,2,520] "
-     "output_indices=UINT32[5,2,520] axis=0 k=5 "
-     "axis_direction=INCREASING values=specials seed=3 view=134217728 groups=64 threads=8"},
+     "top_k input=FLOAT16[3000,2,520] output_values=FLOAT16[20,2,520] "
+     "output_indices=UINT32[20,2,520] axis=0 k=20 axis_direction=INCREASING values=specials "
+     "seed=3 view=134217728 groups=64 threads=8"},
     {"TopKOfColumnsOfBytesInParts",
      "top_k input=INT8[3000,528] output_values=INT8[3,528] output_indices=UINT32[3,528] axis=0 k=3 "
      "axis_direction=DECREASING values=random_bits seed=3 view=65536 groups=64 threads=8"},
@@ -62,9 +61,9 @@ constexpr NamedCase kTopKPaths[] = {
      "axis_direction=INCREASING values=ties seed=3 view=4096 groups=64 threads=8"},
     // Short sequences, of which a group sorts several.
     {"TopKOfShortRowsBySmallGroups",
-     "top_k input=FLOAT32[2051,16] output_values=FLOAT32[2051,10] output_indices=UINT32[2051,10] "
-     "axis=1 k=10 "
-     "axis_direction=DECREASING values=specials seed=3 view=134217728 groups=2 threads=8"},
+     "top_k input=FLOAT32[2051,24] output_values=FLOAT32[2051,18] "
+     "output_indices=UINT32[2051,18] axis=1 k=18 axis_direction=DECREASING values=specials "
+     "seed=3 view=134217728 groups=2 threads=8"},
     {"TopKOfShortRowsThatStartInsideVectorsBySmallGroups",
      "top_k input=INT8[517,4,37] output_values=INT8[517,4,32] output_indices=UINT64[517,4,32] "
      "axis=2 k=32 "
@@ -78,9 +77,9 @@ constexpr NamedCase kTopKPaths[] = {
      "k=5 "
      "axis_direction=DECREASING values=random_bits seed=3 view=134217728 groups=2 threads=8"},
     {"TopKOfShortRowsInSlices",
-     "top_k input=FLOAT32[5003,8] output_values=FLOAT32[5003,3] output_indices=UINT32[5003,3] "
-     "axis=1 k=3 "
-     "axis_direction=DECREASING values=zeros seed=3 view=4096 groups=2 threads=8"},
+     "top_k input=FLOAT32[5003,20] output_values=FLOAT32[5003,17] "
+     "output_indices=UINT32[5003,17] axis=1 k=17 axis_direction=DECREASING values=zeros seed=3 "
+     "view=4096 groups=2 threads=8"},
     {"TopKOfShortRowsOfWhichRanksFillViews",
      "top_k input=INT16[3,900] output_values=INT16[3,31]/[4000,131] "
      "output_indices=UINT32[3,31]/[64,2] axis=1 "
@@ -112,6 +111,20 @@ constexpr NamedCase kTopKPaths[] = {
      "top_k input=INT32[703,16] output_values=INT32[703,16] output_indices=UINT32[703,16] axis=1 "
      "k=16 "
      "axis_direction=DECREASING values=extremes seed=3 view=134217728 groups=64 threads=8"},
+    {"TopKWalksRowsInSlices",
+     "top_k input=FLOAT32[5003,8] output_values=FLOAT32[5003,3] output_indices=UINT32[5003,3] "
+     "axis=1 k=3 axis_direction=DECREASING values=zeros seed=3 view=4096 groups=2 threads=8"},
+    {"TopKWalksRowsOfNansThatStartInsideVectors",
+     "top_k input=FLOAT32[167,3,61] output_values=FLOAT32[167,3,7] "
+     "output_indices=UINT32[167,3,7] axis=2 k=7 axis_direction=INCREASING values=specials "
+     "seed=3 view=134217728 groups=16 threads=8"},
+    {"TopKWalksElementsThatAreApart",
+     "top_k input=UINT32[300,40]/[160,4] output_values=UINT32[300,12] "
+     "output_indices=UINT64[300,12] axis=1 k=12 axis_direction=DECREASING values=ties seed=3 "
+     "view=134217728 groups=16 threads=8"},
+    {"TopKWalksListsOfRows",
+     "top_k input=FLOAT16[90,5000] output_values=FLOAT16[90,3] output_indices=UINT32[90,3] "
+     "axis=1 k=3 axis_direction=INCREASING values=ties seed=3 view=134217728 groups=16 threads=8"},
     {"TopKWalksChunksOfColumns",
      "top_k input=FLOAT32[3,1003,160] output_values=FLOAT32[3,10,160] "
      "output_indices=UINT32[3,10,160] axis=1 k=10 "
@@ -121,28 +134,28 @@ constexpr NamedCase kTopKPaths[] = {
      "axis=0 k=13 "
      "axis_direction=INCREASING values=constant seed=3 view=134217728 groups=64 threads=8"},
     {"TopKWalksChunksOfColumnsThatEndShort",
-     "top_k input=INT16[769,77] output_values=INT16[16,77] output_indices=UINT32[16,77] axis=0 "
-     "k=16 "
-     "axis_direction=INCREASING values=ties seed=3 view=134217728 groups=64 threads=8"},
+     "top_k input=INT16[4097,77] output_values=INT16[16,77] output_indices=UINT32[16,77] axis=0 "
+     "k=16 axis_direction=INCREASING values=ties seed=3 view=134217728 groups=64 threads=8"},
     {"TopKWalksChunksOfColumnsInParts",
-     "top_k input=INT8[3000,528] output_values=INT8[9,528] output_indices=UINT32[9,528] axis=0 k=9 "
-     "axis_direction=DECREASING values=random_bits seed=3 view=16384 groups=64 threads=8"},
+     "top_k input=INT16[3000,528] output_values=INT16[9,528] output_indices=UINT32[9,528] "
+     "axis=0 k=9 axis_direction=DECREASING values=random_bits seed=3 view=16384 groups=64 "
+     "threads=8"},
     {"TopKWalksListsOfColumns",
      "top_k input=FLOAT32[3,1003,160] output_values=FLOAT32[3,6,160] "
      "output_indices=UINT64[3,6,160] axis=1 k=6 "
      "axis_direction=INCREASING values=ties seed=3 view=134217728 groups=16 threads=8"},
-    {"TopKWalksListsOfColumnsOfBytes",
-     "top_k input=UINT8[900,480] output_values=UINT8[11,480] output_indices=UINT32[11,480] axis=0 "
-     "k=11 "
-     "axis_direction=DECREASING values=random_bits seed=3 view=134217728 groups=16 threads=8"},
+    {"TopKWalksListsOfColumnsOfShorts",
+     "top_k input=UINT16[900,480] output_values=UINT16[11,480] output_indices=UINT32[11,480] "
+     "axis=0 k=11 axis_direction=DECREASING values=random_bits seed=3 view=134217728 groups=16 "
+     "threads=8"},
     {"TopKWalksElementsThatTheInputRepeats",
      "top_k input=UINT16[300,40]/[3,0] output_values=UINT16[300,3] output_indices=UINT32[300,3] "
      "axis=1 k=3 "
      "axis_direction=DECREASING values=random_bits seed=3 view=134217728 groups=2 threads=8"},
     {"TopKWalksRowsOfWhichRanksFillViews",
-     "top_k input=INT16[40,100] output_values=INT16[40,16]/[4000,131] "
-     "output_indices=UINT32[40,16]/[64,2] axis=1 k=16 "
-     "axis_direction=INCREASING values=random_bits seed=3 view=2048 groups=2 threads=8"},
+     "top_k input=INT16[40,100] output_values=INT16[40,16]/[4000,211] "
+     "output_indices=UINT32[40,16]/[64,2] axis=1 k=16 axis_direction=INCREASING "
+     "values=random_bits seed=3 view=2048 groups=2 threads=8"},
     // Many results of short sequences: rows that start at vectors and within them, elements apart,
     // with strides, and in slices.
     {"TopKRanksOfRows",

@@ -78,13 +78,18 @@ TEST(PlanTopK, WalksShortSequencesOfWhichRegistersHoldTheBest) {
   EXPECT_TRUE(walks(Tensor({enough, 64}, DataType::kInt8), 1, 1));
   EXPECT_FALSE(walks(Tensor({enough, 64}, DataType::kInt64), 1, 1)) << "wide";
   const auto kept = [&](uint32_t k) {
-    return Macro(TopKPlan(Tensor({enough, 64}), 1, k).kernels[0], "KEPT");
+    return Macro(TopKPlan(Tensor({enough, 64}), 1, k).kernels[0], "BEST_COUNT");
   };
   EXPECT_EQ(kept(1), 4u);
   EXPECT_EQ(kept(10), 12u);
   EXPECT_EQ(kept(16), 16u);
   const OperatorPlan plan = TopKPlan(Tensor({1000000, 64}), 1, 10);
   EXPECT_EQ(GroupsOf(plan.passes[0].dispatches[0]), (1000000u + 255) / 256);
+}
+
+TEST(PlanTopK, WalksShortListsOfRows) {
+  EXPECT_THAT(EntriesOf(Tensor({40000, 10000}), 1, 10), ElementsAre("SelectBest", "WalkChunks"));
+  EXPECT_THAT(EntriesOf(Tensor({40000, 10000}), 1, 17), ElementsAre("SelectBest", "SelectBest"));
 }
 
 TEST(PlanTopK, WalksChunksOfLongColumns) {
@@ -101,6 +106,8 @@ TEST(PlanTopK, WalksChunksOfLongColumns) {
   EXPECT_THAT(EntriesOf(Tensor({64, 1024, 1024}), 1, 10), ElementsAre("WalkChunks", "WalkChunks"))
       << "then short lists";
   EXPECT_THAT(EntriesOf(Tensor({8192, 2048}), 0, 17), ElementsAre("GatherRows", "SelectBest"));
+  EXPECT_THAT(EntriesOf(Tensor({8192, 2048}, DataType::kInt8), 0, 10), Contains("GatherRows"))
+      << "bytes";
   EXPECT_THAT(EntriesOf(Tensor({1 << 20, 31}), 0, 10), Contains("GatherRows"))
       << "too few adjacent columns";
   EXPECT_THAT(EntriesOf(Tensor({1 << 23, 32}), 0, 16), Contains("GatherRows"))

@@ -24,7 +24,7 @@ class TopKChecker final : public DispatchChecker {
     } else if (kernel_.entry == "GatherRows") {
       GatherRows();
     } else if (kernel_.entry == "SelectBest" || kernel_.entry == "WalkChunks") {
-      SelectBest();
+      SelectChunks();
     } else if (kernel_.entry == "CountDigits" || kernel_.entry == "ScatterItems") {
       RadixPass();
     } else if (kernel_.entry == "ScanCounts") {
@@ -68,7 +68,7 @@ class TopKChecker final : public DispatchChecker {
     written_ += sequences * ranks;
   }
 
-  // The items of every sequence that the view has; elements are adjacent.
+  // The items of every sequence that the view has.
   void ReadsItems(const TopKItems& items, absl::Span<const Dim> kept, uint64_t sequences) {
     Demand(items.length > 0, "has empty sequences");
     if (!mistake_.empty()) return;
@@ -124,8 +124,8 @@ class TopKChecker final : public DispatchChecker {
     written_ += uint64_t{c.sequences} * c.length;
   }
 
-  // Or WalkChunks, which walks elements that may be apart.
-  void SelectBest() {
+  // The elements that WalkChunks selects may be apart.
+  void SelectChunks() {
     const auto c = Constants<TopKSelectConstants>();
     const absl::Span<const Dim> kept = DimsOf(c.kept, c.kept_rank);
     Demand(c.chunks > 0 && c.chunk_length > 0 && c.ranks.k == k_, "selects nothing");
@@ -141,9 +141,9 @@ class TopKChecker final : public DispatchChecker {
     Demand(before_last < c.items.length && before_last + c.chunk_length >= c.items.length,
            "has other chunks than its items need");
     if (walks) {
-      Demand(!wide_, "has registers for words alone");
-      Demand(k_ <= Macro("KEPT") && Macro("KEPT") <= TOP_K_MOST_KEPT,
-             "keeps other items than the best");
+      Demand(!wide_, "walks elements of 64 bits");
+      Demand(k_ <= Macro("BEST_COUNT") && Macro("BEST_COUNT") <= TOP_K_MOST_WALKED,
+             "keeps fewer than k items, or more than registers hold");
       Demand(c.chunk_length < 1u << 16 || c.items.length < 1u << 16, "has indices past 16 bits");
     } else {
       HoldsChunks(c, kept);
@@ -151,10 +151,19 @@ class TopKChecker final : public DispatchChecker {
     StoresBest(c, kept, sequences);
   }
 
+  void NeedAdjacent(const TopKItems& items) {
+    Demand(!reads_elements() || items.length == 1 || items.stride == 1,
+           "has elements that are apart");
+  }
+
+  // Each sum over the lanes is of teams of equal size.
+  void NeedTeams() {
+    Demand(threads_ >= 32 && std::has_single_bit(threads_), "has lanes that teams do not share");
+  }
+
   void HoldsChunks(const TopKSelectConstants& c, absl::Span<const Dim> kept) {
     const bool of_elements = reads_elements();
-    Demand(!of_elements || c.items.length == 1 || c.items.stride == 1,
-           "has elements that are apart");
+    NeedAdjacent(c.items);
     const uint64_t vector_items = of_elements ? vector_ : (wide_ ? 2 : 4);
     const auto is_aligned = [&](uint64_t offset) { return offset % vector_items == 0; };
     const bool aligned =
@@ -205,6 +214,8 @@ class TopKChecker final : public DispatchChecker {
     if (!mistake_.empty()) return;
     NeedUnits(uint64_t{c.sequences} * c.chunks);
     ReadsItems(c.items, kept, c.sequences);
+    NeedAdjacent(c.items);
+    NeedTeams();
     const uint64_t before_last = uint64_t{c.chunks - 1} * c.chunk_length;
     Demand(before_last < c.items.length && before_last + c.chunk_length >= c.items.length,
            "has other chunks than its items need");
@@ -232,6 +243,7 @@ class TopKChecker final : public DispatchChecker {
     Demand(groups_.unit_count > 0 && groups_.unit_count % TOP_K_DIGITS == 0 && c.all_chunks > 0,
            "has no counts");
     NeedUnits(groups_.unit_count);
+    NeedTeams();
     Demand(write(0).format == ViewFormat::kUint32, "has counts in another format than its kernel");
     Within(uint64_t{groups_.unit_count} * (uint64_t{c.all_chunks} + 1) - 1, write(0), "the counts");
   }

@@ -10,8 +10,8 @@ namespace opmill {
 namespace top_k {
 namespace {
 
-// Sequences of up to this length are sorted as a whole, even for a small k; longer ones if more
-// than one in kSortedShare elements is wanted.
+// Sequences of up to this length that are not walked are sorted as a whole, even for a small k;
+// longer ones if more than one in kSortedShare elements is wanted.
 constexpr uint64_t kMaxShort = 64;
 constexpr uint64_t kSortedShare = 4;
 
@@ -19,8 +19,9 @@ constexpr uint64_t kSortedShare = 4;
 // enough adjacent sequences for whole cache lines.
 constexpr uint64_t kMaxAcross = 128;
 
-// Chunks of columns are walked if as many columns are adjacent as fill a cache line; longer rows
-// are read better by lanes that read adjacent memory.
+// Chunks of columns are walked if at least so many columns are adjacent. Longer rows are read
+// better by lanes that read adjacent memory, and columns of bytes after they are gathered, 16 with
+// each load.
 constexpr uint64_t kMinAdjacent = 32;
 
 // Scratch for a list of one slice, in records, and for gathered elements, in bytes. What is
@@ -51,9 +52,9 @@ uint64_t SelectedRecords(uint64_t length, uint64_t k, uint64_t chunk_length, uin
 bool Walks(const TopKDesc& desc, const IterationSpace& space, bool is_row, uint64_t parts,
            const PlanOptions& options) {
   const uint64_t length = desc.input.sizes[desc.axis];
-  if (desc.k > TOP_K_MOST_KEPT || ElementBytes(desc.input.data_type) == 8) return false;
+  if (!CanWalk(desc.input.data_type, desc.k)) return false;
   if (length > kMaxWalked || parts > 1) {
-    if (is_row || space.kept.empty()) return false;
+    if (is_row || space.kept.empty() || ElementBytes(desc.input.data_type) == 1) return false;
     const SpaceDim& last = space.kept.back();
     const uint64_t records = SelectedRecords(length, desc.k, kMaxWalked, parts);
     if (last.strides[kInputTensor] != 1 || last.size < kMinAdjacent ||
@@ -67,7 +68,7 @@ bool Walks(const TopKDesc& desc, const IterationSpace& space, bool is_row, uint6
 }  // namespace
 
 uint64_t MostThreads(const PlanOptions& options) {
-  return std::clamp<uint64_t>(2 * uint64_t{options.threads}, kMinLanes, 512);
+  return std::bit_floor(std::clamp<uint64_t>(2 * uint64_t{options.threads}, kMinLanes, 512));
 }
 
 Choice Choose(const TopKDesc& desc, const IterationSpace& space, const PlanOptions& options) {

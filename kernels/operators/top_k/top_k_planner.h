@@ -35,8 +35,11 @@ inline uint64_t LeastThreads(DataType type, uint64_t k) {
   return std::max<uint64_t>(1, std::bit_ceil(k) / SelectCapacity(type, 1));
 }
 
-// WalkChunks: the most items of a chunk, and whether there are so many chunks that the lanes that
-// walk them are a part of those that fill the device. Not measured.
+// WalkChunks: whether registers hold the best, the most items of a chunk, and whether an eighth of
+// the lanes that fill the device get a chunk each. Not measured.
+inline bool CanWalk(DataType type, uint64_t k) {
+  return k <= TOP_K_MOST_WALKED && ElementBytes(type) < 8;
+}
 inline constexpr uint64_t kMaxWalked = 256;
 inline bool AreEnoughToWalk(uint64_t chunks, const PlanOptions& options) {
   return chunks >= options.parallel_lanes() / 8;
@@ -94,7 +97,7 @@ class Planner {
     uint64_t offset_bytes = 0;
     uint64_t length = 0;  // records of a sequence
   };
-  // Adjacent elements of each sequence.
+  // Elements of each sequence.
   struct Elements {
     BufferRole role = BufferRole::Input();
     uint64_t offset_bytes = 0;  // of element 0 of the space, in the buffer

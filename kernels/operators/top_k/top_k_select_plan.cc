@@ -1,4 +1,4 @@
-// Selection: of rows, or of elements that are gathered first, chunk by chunk and list by list.
+// Selection: of elements where they are, or of gathered ones, chunk by chunk and list by list.
 #include <algorithm>
 #include <bit>
 
@@ -8,7 +8,7 @@
 namespace opmill::top_k {
 namespace {
 
-constexpr uint64_t kKeptStep = 4;  // kernels that walk keep a multiple of it
+constexpr uint64_t kBestStep = 4;  // WalkChunks keeps a multiple of it
 
 // Two waves of NVIDIA's GPUs, one of AMD's.
 constexpr uint64_t kLeastThreads = 64;
@@ -160,20 +160,22 @@ Dispatch Planner::SelectFrom(const Part& part, bool of_records, ShaderMacro resu
   constants.chunk_length = Narrow(chunk);
   Dispatch dispatch;
   dispatch.reads[0] = part.view;
-  if (choice_.walks && (!of_records || (part.items.length <= kMaxWalked &&
-                                        AreEnoughToWalk(sequences_, builder_.options())))) {
+  if (of_records ? CanWalk(type_, k_) && part.items.length <= kMaxWalked &&
+                       AreEnoughToWalk(sequences_, builder_.options())
+                 : choice_.walks) {
     const uint64_t threads = builder_.options().threads;
     KernelPermutation kernel = Kernel("top_k_walk", "WalkChunks", threads);
     kernel.macros.push_back(SourceMacro(of_records));
     kernel.macros.push_back(std::move(result));
-    kernel.macros.push_back({"KEPT", Narrow(RoundUp(k_, kKeptStep))});
+    kernel.macros.push_back({"BEST_COUNT", Narrow(RoundUp(k_, kBestStep))});
     dispatch.kernel = builder_.Kernel(std::move(kernel));
     dispatch.constants = constants;
     SetGroups(dispatch, CeilDiv(sequences_ * chunks, threads));
     return dispatch;
   }
   const uint64_t lane_items = LaneItems(type_, of_records);
-  const uint64_t items = std::min<uint64_t>(chunk, part.items.length) + choice_.skipped;
+  const uint64_t items =
+      std::min<uint64_t>(chunk, part.items.length) + (of_records ? 0 : choice_.skipped);
   // Chunks that leave records are of longer sequences, and seldom short.
   const uint64_t threads =
       result.value == RESULT_RECORDS

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstring>
 #include <memory>
@@ -78,14 +79,44 @@ struct Counters {
   std::atomic<int64_t> longest_nanoseconds = 0;  // of a task
   std::atomic<bool> closing = false;
 
-  void CountTask(absl::Duration duration) {
-    const int64_t nanoseconds = absl::ToInt64Nanoseconds(duration);
+  void CountTask(int64_t nanoseconds) {
     int64_t longest = longest_nanoseconds;
     while (nanoseconds > longest &&
            !longest_nanoseconds.compare_exchange_weak(longest, nanoseconds)) {
     }
   }
 };
+
+// Measures the tasks of a thread, without the time of others that interrupt it. Asking for the time
+// of the thread takes as long as a small task, so it is read once a millisecond, and after a task
+// that seems to be the longest: one that was interrupted counts up to a millisecond too much.
+class TaskTimer {
+ public:
+  void Begin() {
+    begin_ = Now();
+    if (begin_ - read_at_ < kReadTime) return;
+    read_at_ = begin_;
+    thread_time_ = absl::ToInt64Nanoseconds(ThreadTime());
+  }
+  void End(Counters& counters) const {
+    const int64_t taken = Now() - begin_;
+    if (taken <= counters.longest_nanoseconds) return;
+    counters.CountTask(std::min(taken, absl::ToInt64Nanoseconds(ThreadTime()) - thread_time_));
+  }
+
+ private:
+  static constexpr int64_t kReadTime = 1000000;
+
+  static int64_t Now() {
+    return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
+  }
+
+  int64_t begin_ = 0;
+  int64_t read_at_ = -kReadTime;
+  int64_t thread_time_ = 0;
+};
+
+thread_local TaskTimer task_timer;
 
 // Whether this thread computes a run within Run. If its callback calls Run again, that run goes to
 // the pool; otherwise callbacks would nest as deep as a caller's queue is long.
@@ -131,6 +162,7 @@ class RunJob : public PoolJob {
     }
     if (bindings_.profile != nullptr) Measure();
     const bool stopped = !refusal_.ok() || stopped_;
+    if (phase_ > 0 && !stopped) counters_.tasks += plan().phases[phase_ - 1].tasks;
     if (stopped || phase_ == plan().phases.size()) {
       End();
       return 0;
@@ -154,16 +186,15 @@ class RunJob : public PoolJob {
       stopped_ = true;
     }
     if (stopped_) return;
-    working_ = true;
-    ++counters_.tasks;
+    if (!working_) working_ = true;
     const size_t phase = plan().phases[phase_ - 1].phase;
     if (runs_inline) {  // far less than a task of the pool, and measuring takes a tenth of it
       node_->work->Run(phase, task, buffers_);
       return;
     }
-    const absl::Duration before = ThreadTime();
+    task_timer.Begin();
     node_->work->Run(phase, task, buffers_);
-    counters_.CountTask(ThreadTime() - before);
+    task_timer.End(counters_);
   }
 
  private:

@@ -44,6 +44,9 @@ struct ProductBlock {
   const uint32_t* b_offsets = nullptr;
   size_t b_panel = 0;
   bool b_comes_once = false;  // all rows are multiplied with a panel of B before the next one
+  // If not null, the first panel of A copies B here, in packed panels, which the others read. B has
+  // no offsets, and whole panels.
+  float* b_copy = nullptr;
   float* result = nullptr;
   size_t result_stride = 0;
   bool is_first = true;  // replaces the result instead of adding to it

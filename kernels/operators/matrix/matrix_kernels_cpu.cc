@@ -36,6 +36,7 @@ enum class RowsOfA {
 struct TilePlace {
   const float* a = nullptr;
   const float* b = nullptr;
+  float* b_copy = nullptr;
   size_t first_row = 0;
   size_t first_column = 0;
   float* result = nullptr;
@@ -60,19 +61,29 @@ HWY_INLINE V Relu(V x) {
   return hn::IfThenElse(hn::Eq(x, x), positive, hn::BitCast(df, hn::Set(du, 0x7FC00000u)));
 }
 
+// Where the rows of B are.
+enum class RowsOfB {
+  kApart,    // b_stride apart
+  kCopied,   // the same, and they are copied
+  kOffsets,  // at b_offsets[k]
+};
+
 // A tile of `kRows` rows and `kVectors` vectors of columns. The loops over them are unrolled.
-template <size_t kRows, size_t kVectors, RowsOfA kRowsOfA, bool kHasOffsets>
+template <size_t kRows, size_t kVectors, RowsOfA kRowsOfA, RowsOfB kRowsOfB>
 void Tile(const ProductBlock& block, const TilePlace& place) {
   constexpr bool kIsApart = kRowsOfA == RowsOfA::kApart;
   constexpr bool kIsStrip = kRowsOfA == RowsOfA::kStrip || kRowsOfA == RowsOfA::kStrips;
+  constexpr bool kHasOffsets = kRowsOfB == RowsOfB::kOffsets;
   // Many tiles in a row have the same panel of A if B has offsets.
   constexpr bool kPrefetches = !kHasOffsets;
+  constexpr size_t kRowsAhead = 12;  // of B, if the processor may not foresee them
   const size_t n = hn::Lanes(df);
   const size_t a_stride = block.a_stride;
   const size_t panel_rows = block.panel_rows;
   const size_t b_stride = block.b_stride;
   const float* HWY_RESTRICT a = place.a;
   const float* HWY_RESTRICT b = place.b;
+  float* HWY_RESTRICT b_copy = place.b_copy;
   V sums[kRows][kVectors];
   HWY_UNROLL(14)
   for (size_t r = 0; r < kRows; ++r) {
@@ -92,6 +103,14 @@ void Tile(const ProductBlock& block, const TilePlace& place) {
     HWY_UNROLL(2)
     for (size_t v = 0; v < kVectors; ++v) {
       columns[v] = hn::LoadU(df, (kHasOffsets ? b + block.b_offsets[k] : b) + v * n);
+    }
+    if (kRowsOfB == RowsOfB::kCopied) {
+      HWY_UNROLL(2)
+      for (size_t v = 0; v < kVectors; ++v) {
+        hwy::Prefetch(b + kRowsAhead * b_stride + v * n);
+        hn::StoreU(columns[v], df, b_copy + v * n);
+      }
+      b_copy += kVectors * n;
     }
     if (!kHasOffsets) b += b_stride;
     const float* const strip = kIsStrip ? a + block.a_offsets[k] : a;
@@ -145,35 +164,38 @@ struct TileTable {
   TileFunction at[kStripRows + 1][kPanelVectors + 1];
 };
 
-template <RowsOfA kRowsOfA, bool kHasOffsets, size_t... kRows>
+template <RowsOfA kRowsOfA, RowsOfB kRowsOfB, size_t... kRows>
 constexpr TileTable MakeTiles(std::index_sequence<kRows...>) {
   TileTable table = {};
-  ((table.at[kRows + 1][1] = &Tile<kRows + 1, 1, kRowsOfA, kHasOffsets>,
-    table.at[kRows + 1][2] = &Tile<kRows + 1, 2, kRowsOfA, kHasOffsets>),
+  ((table.at[kRows + 1][1] = &Tile<kRows + 1, 1, kRowsOfA, kRowsOfB>,
+    table.at[kRows + 1][2] = &Tile<kRows + 1, 2, kRowsOfA, kRowsOfB>),
    ...);
   return table;
 }
 template <size_t... kHalves>
 constexpr TileTable MakePairs(std::index_sequence<kHalves...>) {
   TileTable table = {};
-  ((table.at[2 * kHalves + 2][1] = &Tile<2 * kHalves + 2, 1, RowsOfA::kStrips, false>,
-    table.at[2 * kHalves + 2][2] = &Tile<2 * kHalves + 2, 2, RowsOfA::kStrips, false>),
+  ((table.at[2 * kHalves + 2][1] = &Tile<2 * kHalves + 2, 1, RowsOfA::kStrips, RowsOfB::kApart>,
+    table.at[2 * kHalves + 2][2] = &Tile<2 * kHalves + 2, 2, RowsOfA::kStrips, RowsOfB::kApart>),
    ...);
   return table;
 }
-template <RowsOfA kRowsOfA, bool kHasOffsets>
-constexpr TileTable kTiles =
-    MakeTiles<kRowsOfA, kHasOffsets>(std::make_index_sequence<kPanelRows>());
+template <RowsOfA kRowsOfA, RowsOfB kRowsOfB>
+constexpr TileTable kTiles = MakeTiles<kRowsOfA, kRowsOfB>(std::make_index_sequence<kPanelRows>());
 constexpr TileTable kStripTiles =
-    MakeTiles<RowsOfA::kStrip, false>(std::make_index_sequence<kStripRows>());
+    MakeTiles<RowsOfA::kStrip, RowsOfB::kApart>(std::make_index_sequence<kStripRows>());
 constexpr TileTable kPairTiles = MakePairs(std::make_index_sequence<kStripRows / 2>());
+
+template <RowsOfB kRowsOfB>
+const TileTable& TilesOf(bool is_packed) {
+  return is_packed ? kTiles<RowsOfA::kPanel, kRowsOfB> : kTiles<RowsOfA::kApart, kRowsOfB>;
+}
 
 TileFunction TileOf(const ProductBlock& block, size_t rows, size_t vectors) {
   const bool is_packed = block.a_stride == 0;
-  const TileTable& tiles =
-      block.b_offsets == nullptr
-          ? (is_packed ? kTiles<RowsOfA::kPanel, false> : kTiles<RowsOfA::kApart, false>)
-          : (is_packed ? kTiles<RowsOfA::kPanel, true> : kTiles<RowsOfA::kApart, true>);
+  const TileTable& tiles = block.b_offsets != nullptr ? TilesOf<RowsOfB::kOffsets>(is_packed)
+                           : block.b_copy != nullptr  ? TilesOf<RowsOfB::kCopied>(is_packed)
+                                                      : TilesOf<RowsOfB::kApart>(is_packed);
   return tiles.at[rows][vectors];
 }
 
@@ -249,6 +271,7 @@ HWY_INLINE void MultiplyPanels(const ProductBlock& block, size_t row, size_t col
       .result = block.result + row * block.result_stride + column,
       .result_stride = block.result_stride,
   };
+  if (block.b_copy != nullptr) place.b_copy = block.b_copy + column * block.depth;
   prefetches.AddTo(place);
   if (column + width > block.columns) {
     MultiplyLastColumns(block, rows, place);
@@ -311,13 +334,20 @@ void Multiply(const ProductBlock& block) {
     }
     return;
   }
+  ProductBlock copied = block;
+  if (block.b_copy != nullptr) {
+    copied.b = block.b_copy;
+    copied.b_stride = width;
+    copied.b_panel = width * block.depth;
+    copied.b_copy = nullptr;
+  }
   for (size_t row = 0; row < block.rows; row += block.panel_rows) {
     const size_t bytes = block.panel_rows * block.depth * sizeof(float);
     Prefetches prefetches(
         block.a + (row + block.panel_rows) * (block.a_stride == 0 ? block.depth : block.a_stride),
         bytes, column_panels, block.depth);
     for (size_t column = 0; column < block.columns; column += width) {
-      MultiplyPanels(block, row, column, prefetches);
+      MultiplyPanels(row == 0 ? block : copied, row, column, prefetches);
     }
   }
 }

@@ -40,13 +40,24 @@ enum class ProductMethod {
   kWindow,  // one channel of an image, and few rows: its lines are read in place
 };
 
+// Columns of tasks begin at multiples of it.
+inline constexpr uint64_t kPanelColumns = 32;
+
+// A part of rows or columns.
+struct PartRange {
+  uint64_t first = 0;
+  uint64_t count = 0;
+};
+// Part `index` of `parts` of about equal size, which begin at multiples of `unit`.
+PartRange PartAt(uint64_t total, uint64_t unit, uint64_t parts, uint64_t index);
+
 // How a product is cut.
 struct ProductCut {
   ProductMethod method = ProductMethod::kPanels;
   uint64_t panel_rows = 1;
   uint64_t row_panels = 1;
   uint64_t batches = 1;  // of a task
-  uint64_t rows = 1;
+  uint64_t rows = 1;     // the most of a task
   uint64_t columns = 1;
   uint64_t block_depth = 1;
   uint64_t bands = 1;  // of lines of an image: how often `lines` are in a plane of outputs

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -15,7 +16,6 @@ namespace {
 // Columns of a task: enough for kLeastTaskProducts, and within these limits.
 constexpr uint64_t kLeastColumns = 256;
 constexpr uint64_t kMostColumns = 4096;
-constexpr uint64_t kPanelColumns = 32;  // tasks begin at multiples of it
 // Multiplications of a task: less than three milliseconds, and enough to be worth a task.
 constexpr uint64_t kMostTaskProducts = uint64_t{1} << 27;
 constexpr uint64_t kLeastTaskProducts = uint64_t{1} << 20;
@@ -36,6 +36,16 @@ constexpr uint64_t kShortDepth = 64;
 // A up to this size is packed by each task, and larger ones once, before.
 constexpr uint64_t kSmallA = uint64_t{1} << 14;
 constexpr uint64_t kPackElements = uint64_t{1} << 14;
+
+// The largest part, as a multiple of the average one.
+double UnevennessOf(uint64_t total, uint64_t unit, uint64_t most) {
+  const uint64_t parts = CeilDiv(total, most);
+  uint64_t largest = 0;
+  for (uint64_t i = 0; i < parts; ++i) {
+    largest = std::max(largest, PartAt(total, unit, parts, i).count);
+  }
+  return static_cast<double>(largest * parts) / static_cast<double>(total);
+}
 
 uint64_t TasksOf(const ProductWork& work, const ProductCut& cut) {
   return CeilDiv(CountOf(work.batches), cut.batches) * CeilDiv(work.rows, cut.rows) *
@@ -167,6 +177,12 @@ uint64_t ColumnPartsOf(const ProductWork& work, const ProductCut& cut) {
   return CeilDiv(work.columns, cut.columns);
 }
 
+PartRange PartAt(uint64_t total, uint64_t unit, uint64_t parts, uint64_t index) {
+  const uint64_t units = CeilDiv(total, unit);
+  const uint64_t first = units * index / parts * unit;
+  return {first, std::min(total, units * (index + 1) / parts * unit) - first};
+}
+
 void TransposeColumn(ProductWork& work) {
   if (work.columns != 1 || work.rows == 1 || work.image.has_value()) return;
   std::swap(work.a, work.b);
@@ -256,35 +272,44 @@ ProductCut CutOf(const ProductWork& work, const MatrixKernels& kernels, ProductS
   }
   const uint64_t wanted_tasks = has_lines ? kWantedLineTasks : kWantedTasks;
   const auto products = [&] { return cut.rows * cut.columns * depth; };
-  const auto halve_rows = [&] { cut.rows = RoundUp(CeilDiv(cut.rows, 2), cut.panel_rows); };
-  const auto halve_columns = [&] { cut.columns = RoundUp(CeilDiv(cut.columns, 2), kPanelColumns); };
+  const auto half_rows = [&] { return RoundUp(CeilDiv(cut.rows, 2), cut.panel_rows); };
+  const auto half_columns = [&] { return RoundUp(CeilDiv(cut.columns, 2), kPanelColumns); };
   while (products() > kMostTaskProducts && cut.rows > 4 * cut.panel_rows) {
     // Tasks pack their columns of B: square ones pack and read the least.
     if (cut.method == ProductMethod::kPanels && cut.rows <= cut.columns &&
         cut.columns >= 2 * kPanelColumns) {
-      halve_columns();
+      cut.columns = half_columns();
     } else {
-      halve_rows();
+      cut.rows = half_rows();
     }
   }
   const auto can_cut_columns = [&] {
     if (has_lines) return cut.columns > 4 * kPanelColumns && cut.band_lines > 1;
     return !is_window && cut.columns > kPanelColumns;
   };
-  // The longer side, so that tasks share as little of A and B as possible. Of lines the columns,
-  // because copying lines takes longer than reading A.
+  // The longer side, so that tasks share as little of A and B as possible, unless its parts would
+  // be less equal. Of lines the columns, because copying lines takes longer than reading A.
+  const auto prefers_rows = [&] {
+    if (has_lines && !cut.has_row_lanes) return false;
+    if (!has_lines) {
+      constexpr double kLittle = 0.05;
+      const double more = UnevennessOf(work.rows, cut.panel_rows, half_rows()) -
+                          UnevennessOf(work.columns, kPanelColumns, half_columns());
+      if (std::abs(more) > kLittle) return more < 0;
+    }
+    return cut.rows > cut.columns;
+  };
   const bool is_short_row = reads_b_once && products() < kLeastCutRowProducts;
   while (TasksOf(work, cut) < wanted_tasks && products() >= 2 * least_products && !is_short_row) {
     const bool can_cut_rows = cut.rows > (cut.has_row_lanes ? 1 : 4) * cut.panel_rows;
-    const bool has_longer_rows = (!has_lines || cut.has_row_lanes) && cut.rows > cut.columns;
-    if (can_cut_rows && (has_longer_rows || !can_cut_columns())) {
-      halve_rows();
+    if (can_cut_rows && (!can_cut_columns() || prefers_rows())) {
+      cut.rows = half_rows();
     } else if (!can_cut_columns()) {
       break;
     } else if (has_lines) {
       CutLines(work, kernels, CeilDiv(cut.columns, 2), cut);
     } else {
-      halve_columns();
+      cut.columns = half_columns();
     }
   }
   if (cut.rows == work.rows && ColumnPartsOf(work, cut) == 1) {

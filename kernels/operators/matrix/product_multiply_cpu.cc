@@ -125,11 +125,15 @@ class TaskProduct {
 
   void MultiplyBlocks(ProductBlock& block) {
     const uint64_t width = kernels_.panel_columns;
-    // B is read in place as far as it fills whole panels.
+    // B is read in place, once or always, as far as it fills whole panels.
     const bool is_kept = part_.keeps_b();
-    const uint64_t direct = cut_.has_direct_b && !is_kept ? task_.columns / width * width : 0;
+    const bool is_adjacent = work_.b.stride == 1 && work_.b.tap_offsets.empty() &&
+                             !work_.image.has_value() && !work_.is_half;
+    const uint64_t direct = is_adjacent && !is_kept ? task_.columns / width * width : 0;
     const uint64_t packed = task_.columns - direct;
     float* const b = is_kept ? nullptr : Take(RoundUp(packed, width) * cut_.block_depth);
+    float* const b_copy =
+        direct > 0 && !cut_.has_direct_b ? Take(direct * cut_.block_depth) : nullptr;
     float* const row = is_kept ? nullptr : Take(packed);
     float* const a = TakeA();
     ForEachBlock(block, [&](uint64_t k0) {
@@ -141,7 +145,8 @@ class TaskProduct {
                  k0 * work_.b.depth_stride;
         part.b_stride = work_.b.depth_stride;
         part.b_panel = width;
-        part.b_comes_once = true;
+        part.b_comes_once = cut_.has_direct_b;
+        part.b_copy = b_copy;
         kernels_.multiply(part);
       }
       if (packed == 0) return;

@@ -56,8 +56,11 @@ std::string ProductPart::FormOf(ProductTensor tensor) const {
 ProductTask ProductPart::TaskAt(uint64_t index) const {
   const uint64_t column_parts = ColumnPartsOf(work_, cut_);
   const uint64_t part = index % column_parts;
-  const uint64_t row = index / column_parts % CeilDiv(work_.rows, cut_.rows) * cut_.rows;
-  ProductTask task = {.row = row, .rows = std::min(cut_.rows, work_.rows - row)};
+  const uint64_t row_parts = CeilDiv(work_.rows, cut_.rows);
+  const PartRange rows =
+      PartAt(work_.rows, cut_.method == ProductMethod::kTiles ? cut_.rows : cut_.panel_rows,
+             row_parts, index / column_parts % row_parts);
+  ProductTask task = {.row = rows.first, .rows = rows.count};
   if (HasBands(cut_.method)) {
     const auto& axes = work_.image->axes;
     task.z = part / cut_.bands;
@@ -66,8 +69,9 @@ ProductTask ProductPart::TaskAt(uint64_t index) const {
     task.column = (task.z * axes[1].outputs + task.line) * axes[2].outputs;
     task.columns = task.lines * axes[2].outputs;
   } else {
-    task.column = part * cut_.columns;
-    task.columns = std::min(cut_.columns, work_.columns - task.column);
+    const PartRange columns = PartAt(work_.columns, kPanelColumns, column_parts, part);
+    task.column = columns.first;
+    task.columns = columns.count;
   }
   return task;
 }

@@ -111,6 +111,16 @@ std::vector<ConvolutionDesc> Convolutions() {
        .strides = List{2, 2},
        .start_padding = List{1, 1},
        .end_padding = List{1, 1}},
+      // Lines of outputs that nearly fill vectors of their own, or do.
+      {.input = Tensor({2, 3, 21, 63}),
+       .filter = Tensor({29, 3, 3, 3}),
+       .bias = Tensor({1, 29, 1, 1}),
+       .strides = List{2, 2}},
+      {.input = Tensor({1, 3, 33, 64}),
+       .filter = Tensor({40, 3, 7, 7}),
+       .strides = List{2, 2},
+       .start_padding = List{3, 3},
+       .end_padding = List{3, 3}},
       // Pointwise, on images and on single pixels.
       {.input = Tensor({2, 20, 7, 9}), .filter = Tensor({33, 20, 1, 1})},
       {.input = Tensor({1, 48, 1, 1}),

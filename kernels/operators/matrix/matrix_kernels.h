@@ -47,6 +47,11 @@ struct ProductBlock {
   // If not null, the first panel of A copies B here, in packed panels, which the others read. B has
   // no offsets, and whole panels.
   float* b_copy = nullptr;
+  // If not 0, columns are those of lines: each has so many in the result, and begins `line_width`
+  // elements of B after the one before. Then B has offsets, and there is one block of K and no
+  // addend.
+  size_t line_columns = 0;
+  size_t line_width = 0;
   float* result = nullptr;
   size_t result_stride = 0;
   bool is_first = true;  // replaces the result instead of adding to it

@@ -41,6 +41,9 @@ struct TilePlace {
   size_t first_column = 0;
   float* result = nullptr;
   size_t result_stride = 0;
+  // If B has offsets: from the first vector of a row to the second.
+  size_t b_second = hn::MaxLanes(df);
+  size_t result_second = hn::MaxLanes(df);
   const uint8_t* ahead = nullptr;
   size_t ahead_step = 0;
 };
@@ -81,6 +84,8 @@ void Tile(const ProductBlock& block, const TilePlace& place) {
   const size_t a_stride = block.a_stride;
   const size_t panel_rows = block.panel_rows;
   const size_t b_stride = block.b_stride;
+  const size_t b_second = place.b_second;
+  const size_t result_second = kHasOffsets ? place.result_second : n;
   const float* HWY_RESTRICT a = place.a;
   const float* HWY_RESTRICT b = place.b;
   float* HWY_RESTRICT b_copy = place.b_copy;
@@ -102,7 +107,7 @@ void Tile(const ProductBlock& block, const TilePlace& place) {
     V columns[kVectors];
     HWY_UNROLL(2)
     for (size_t v = 0; v < kVectors; ++v) {
-      columns[v] = hn::LoadU(df, (kHasOffsets ? b + block.b_offsets[k] : b) + v * n);
+      columns[v] = hn::LoadU(df, kHasOffsets ? b + block.b_offsets[k] + v * b_second : b + v * n);
     }
     if (kRowsOfB == RowsOfB::kCopied) {
       HWY_UNROLL(2)
@@ -139,7 +144,7 @@ void Tile(const ProductBlock& block, const TilePlace& place) {
     HWY_UNROLL(2)
     for (size_t v = 0; v < kVectors; ++v) {
       V sum = sums[r][v];
-      if (!block.is_first) sum = hn::Add(hn::LoadU(df, to + v * n), sum);
+      if (!block.is_first) sum = hn::Add(hn::LoadU(df, to + v * result_second), sum);
       if (block.is_last) {
         sum = hn::Mul(sum, alpha);
         if (finish.row_addends != nullptr) {
@@ -152,7 +157,7 @@ void Tile(const ProductBlock& block, const TilePlace& place) {
         }
         if (finish.has_relu) sum = Relu(sum);
       }
-      hn::StoreU(sum, df, to + v * n);
+      hn::StoreU(sum, df, to + v * result_second);
     }
   }
 }
@@ -252,6 +257,7 @@ HWY_NOINLINE void MultiplyLastColumns(const ProductBlock& block, size_t rows,
   of_tile.first_column = 0;
   of_tile.result = tile;
   of_tile.result_stride = width;
+  of_tile.result_second = n;
   TileOf(block, rows, vectors)(last, of_tile);
   for (size_t r = 0; r < rows; ++r) {
     std::memcpy(place.result + r * block.result_stride, tile + r * width, columns * sizeof(float));
@@ -311,11 +317,50 @@ void MultiplyStrips(const ProductBlock& block) {
   }
 }
 
+// Columns of lines. Where a line does not fill its last vector, what is stored behind it belongs to
+// the next line, which is computed later; behind the last line nothing is stored.
+void MultiplyLines(const ProductBlock& block) {
+  const size_t n = hn::Lanes(df);
+  const size_t line_vectors = (block.line_columns + n - 1) / n;
+  const size_t rest = block.line_columns % n;
+  const size_t whole = block.columns / block.line_columns * line_vectors - (rest > 0 ? 1 : 0);
+  const auto b_at = [&](size_t vector) {
+    return vector / line_vectors * block.line_width + vector % line_vectors * n;
+  };
+  const auto result_at = [&](size_t vector) {
+    return vector / line_vectors * block.line_columns + vector % line_vectors * n;
+  };
+  for (size_t row = 0; row < block.rows; row += block.panel_rows) {
+    const size_t rows = std::min(block.panel_rows, block.rows - row);
+    TilePlace place = {.a = block.a + row * (block.a_stride == 0 ? block.depth : block.a_stride),
+                       .first_row = row,
+                       .result_stride = block.result_stride};
+    float* const result = block.result + row * block.result_stride;
+    for (size_t vector = 0; vector < whole; vector += kPanelVectors) {
+      const size_t vectors = std::min(kPanelVectors, whole - vector);
+      place.b = block.b + b_at(vector);
+      place.result = result + result_at(vector);
+      place.b_second = b_at(vector + 1) - b_at(vector);
+      place.result_second = result_at(vector + 1) - result_at(vector);
+      TileOf(block, rows, vectors)(block, place);
+    }
+    if (rest == 0) continue;
+    place.b = block.b + b_at(whole);
+    place.result = result + result_at(whole);
+    place.first_column = block.columns - rest;
+    MultiplyLastColumns(block, rows, place);
+  }
+}
+
 // A panel of A stays in the first cache while the panels of B come from the second one, or the
 // other way round.
 void Multiply(const ProductBlock& block) {
   if (block.a_offsets != nullptr) {
     MultiplyStrips(block);
+    return;
+  }
+  if (block.line_columns > 0) {
+    MultiplyLines(block);
     return;
   }
   const size_t width = kPanelVectors * hn::Lanes(df);

@@ -300,10 +300,20 @@ class TaskProduct {
 
   void MultiplyLines(const ProductBlock& whole) {
     const ImageLines& lines = cut_.lines;
-    const bool is_whole = lines.width == lines.outputs;
+    // Each line in vectors of its own, if that takes not more of them and there is one block of K.
+    const bool has_own_vectors = lines.width > lines.outputs && cut_.block_depth >= work_.depth &&
+                                 whole.finish.addend == nullptr &&
+                                 task_.lines * CeilDiv(lines.outputs, kernels_.lanes) <=
+                                     CeilDiv(lines.SpanOf(task_.lines), kernels_.lanes);
+    const bool is_whole = lines.width == lines.outputs || has_own_vectors;
     ProductBlock block = whole;
     block.columns = lines.SpanOf(task_.lines);
     block.b_panel = kernels_.panel_columns;
+    if (has_own_vectors) {
+      block.columns = task_.columns;
+      block.line_columns = lines.outputs;
+      block.line_width = lines.width;
+    }
     if (!is_whole) {
       block.result_stride = RoundUp(block.columns, kernels_.panel_columns);
       block.result = Take(task_.rows * block.result_stride);

@@ -28,7 +28,8 @@ void WalkChunks(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   uint chunk = flat / sequences;
   uint begin = chunk * c.chunk_length;
   uint count = min(c.chunk_length, c.items.length - begin);
-  uint first = FirstItem(sequence) + begin * ITEM_STRIDE;
+  uint start = FirstItem(sequence);
+  uint first = start + begin * ITEM_STRIDE;
   // How many items of a load belong to the sequence: all if its items are adjacent, else one. The first
   // load may begin before the chunk. The compiler does not see that it is one of records, so that it
   // does not complain of a loop with one turn.
@@ -66,7 +67,7 @@ void WalkChunks(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   [unroll] for (uint r = 0; r < BEST_COUNT; ++r) {
     uint rank = r - c.ranks.first;
     if (r < count && rank < c.ranks.count) {
-      StoreBest(to, rank, LoadItem(FirstItem(sequence), begin + BEST_INDEX(r)));
+      StoreBest(to, rank, LoadItem(start, begin + BEST_INDEX(r)));
     }
   }
 }

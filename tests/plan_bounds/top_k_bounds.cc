@@ -124,6 +124,15 @@ class TopKChecker final : public DispatchChecker {
     written_ += uint64_t{c.sequences} * c.length;
   }
 
+  // The items of the last chunk.
+  template <typename Constants>
+  uint64_t LastChunk(const Constants& c) {
+    const uint64_t before = uint64_t{c.chunks - 1} * c.chunk_length;
+    Demand(before < c.items.length && before + c.chunk_length >= c.items.length,
+           "has other chunks than its items need");
+    return c.items.length - before;
+  }
+
   // The elements that WalkChunks selects may be apart.
   void SelectChunks() {
     const auto c = Constants<TopKSelectConstants>();
@@ -137,9 +146,7 @@ class TopKChecker final : public DispatchChecker {
     NeedGroups(CeilDiv(sequences * c.chunks, walks ? threads_ : 1));
     ReadsItems(c.items, kept, sequences);
     if (!mistake_.empty()) return;
-    const uint64_t before_last = uint64_t{c.chunks - 1} * c.chunk_length;
-    Demand(before_last < c.items.length && before_last + c.chunk_length >= c.items.length,
-           "has other chunks than its items need");
+    const uint64_t last_items = LastChunk(c);
     if (walks) {
       Demand(!wide_, "walks elements of 64 bits");
       Demand(k_ <= Macro("BEST_COUNT") && Macro("BEST_COUNT") <= TOP_K_MOST_WALKED,
@@ -148,7 +155,7 @@ class TopKChecker final : public DispatchChecker {
     } else {
       HoldsChunks(c, kept);
     }
-    StoresBest(c, kept, sequences);
+    StoresBest(c, kept, sequences, last_items);
   }
 
   void NeedAdjacent(const TopKItems& items) {
@@ -184,14 +191,13 @@ class TopKChecker final : public DispatchChecker {
            "has other leaders than lanes or vectors");
   }
 
-  void StoresBest(const TopKSelectConstants& c, absl::Span<const Dim> kept, uint64_t sequences) {
-    const uint64_t before_last = uint64_t{c.chunks - 1} * c.chunk_length;
+  void StoresBest(const TopKSelectConstants& c, absl::Span<const Dim> kept, uint64_t sequences,
+                  uint64_t last_items) {
     const bool is_first = reads_elements() && reads_input();
     if (Macro("RESULT") == RESULT_RECORDS) {
       Demand(c.chunks == 1 || k_ <= c.chunk_length, "leaves gaps between records");
       NeedRecords(write(0));
-      const uint64_t records =
-          uint64_t{c.chunks - 1} * k_ + std::min<uint64_t>(k_, c.items.length - before_last);
+      const uint64_t records = uint64_t{c.chunks - 1} * k_ + std::min<uint64_t>(k_, last_items);
       Demand(sequences == 1 || c.first_record + records <= c.record_stride,
              "writes into the list of the next sequence");
       Within(c.first_record + (sequences - 1) * c.record_stride + records - 1, write(0),
@@ -216,9 +222,7 @@ class TopKChecker final : public DispatchChecker {
     ReadsItems(c.items, kept, c.sequences);
     NeedAdjacent(c.items);
     NeedTeams();
-    const uint64_t before_last = uint64_t{c.chunks - 1} * c.chunk_length;
-    Demand(before_last < c.items.length && before_last + c.chunk_length >= c.items.length,
-           "has other chunks than its items need");
+    LastChunk(c);
     Demand(uint64_t{c.first_chunk} + c.chunks <= c.all_chunks, "has more chunks than counts");
     Demand(c.shift % 8 == 0 && c.shift < 128 / vector_, "has no such digit");
     const uint64_t digits = uint64_t{c.sequences} * TOP_K_DIGITS;

@@ -186,7 +186,7 @@ class RunJob : public PoolJob {
       stopped_ = true;
     }
     if (stopped_) return;
-    if (!working_) working_ = true;
+    if (!working_) working_ = true;  // threads that only read it do not wait for each other
     const size_t phase = plan().phases[phase_ - 1].phase;
     if (runs_inline) {  // far less than a task of the pool, and measuring takes a tenth of it
       node_->work->Run(phase, task, buffers_);

@@ -158,43 +158,38 @@ Dispatch Planner::SelectFrom(const Part& part, bool of_records, ShaderMacro resu
   constants.ranks.k = Narrow(k_);
   constants.chunks = Narrow(chunks);
   constants.chunk_length = Narrow(chunk);
-  Dispatch dispatch;
-  dispatch.reads[0] = part.view;
-  if (of_records ? CanWalk(type_, k_) && part.items.length <= kMaxWalked &&
-                       AreEnoughToWalk(sequences_, builder_.options())
-                 : choice_.walks) {
-    const uint64_t threads = builder_.options().threads;
-    KernelPermutation kernel = Kernel("top_k_walk", "WalkChunks", threads);
-    kernel.macros.push_back(SourceMacro(of_records));
-    kernel.macros.push_back(std::move(result));
-    kernel.macros.push_back({"BEST_COUNT", Narrow(RoundUp(k_, kBestStep))});
-    dispatch.kernel = builder_.Kernel(std::move(kernel));
-    dispatch.constants = constants;
-    SetGroups(dispatch, CeilDiv(sequences_ * chunks, threads));
-    return dispatch;
-  }
+  const bool walks = of_records ? CanWalk(type_, k_) && part.items.length <= kMaxWalked &&
+                                      AreEnoughToWalk(sequences_, builder_.options())
+                                : choice_.walks;
   const uint64_t lane_items = LaneItems(type_, of_records);
   const uint64_t items =
       std::min<uint64_t>(chunk, part.items.length) + (of_records ? 0 : choice_.skipped);
+  uint64_t threads = walks ? builder_.options().threads : choice_.threads;
   // Chunks that leave records are of longer sequences, and seldom short.
-  const uint64_t threads =
-      result.value == RESULT_RECORDS
-          ? choice_.threads
-          : std::min(choice_.threads, std::max({std::bit_ceil(CeilDiv(items, lane_items)),
-                                                kLeastThreads, LeastThreads(type_, k_)}));
-  const uint64_t capacity = SelectCapacity(type_, threads);
-  const uint64_t most = Most(k_, capacity);
-  const uint64_t vectors = CeilDiv(items, lane_items / TOP_K_LANE_VECTORS);
-  constants.most = Narrow(most);
-  constants.leaders = Narrow(Leaders(k_, most, threads, vectors, ElementBytes(type_) == 8));
-  KernelPermutation kernel = Kernel("top_k_select", "SelectBest", threads);
+  if (!walks && result.value != RESULT_RECORDS) {
+    threads = std::min(threads, std::max({std::bit_ceil(CeilDiv(items, lane_items)), kLeastThreads,
+                                          LeastThreads(type_, k_)}));
+  }
+  KernelPermutation kernel = walks ? Kernel("top_k_walk", "WalkChunks", threads)
+                                   : Kernel("top_k_select", "SelectBest", threads);
   kernel.macros.push_back(SourceMacro(of_records));
   kernel.macros.push_back(std::move(result));
-  kernel.macros.push_back({"DIGIT_BITS", Narrow(std::bit_width(threads) + 1)});
-  kernel.macros.push_back({"MANY", most > Few(capacity) ? 1u : 0u});
+  if (walks) {
+    kernel.macros.push_back({"BEST_COUNT", Narrow(RoundUp(k_, kBestStep))});
+  } else {
+    const uint64_t capacity = SelectCapacity(type_, threads);
+    const uint64_t most = Most(k_, capacity);
+    const uint64_t vectors = CeilDiv(items, lane_items / TOP_K_LANE_VECTORS);
+    constants.most = Narrow(most);
+    constants.leaders = Narrow(Leaders(k_, most, threads, vectors, ElementBytes(type_) == 8));
+    kernel.macros.push_back({"DIGIT_BITS", Narrow(std::bit_width(threads) + 1)});
+    kernel.macros.push_back({"MANY", most > Few(capacity) ? 1u : 0u});
+  }
+  Dispatch dispatch;
   dispatch.kernel = builder_.Kernel(std::move(kernel));
+  dispatch.reads[0] = part.view;
   dispatch.constants = constants;
-  SetGroups(dispatch, sequences_ * chunks);
+  SetGroups(dispatch, CeilDiv(sequences_ * chunks, walks ? threads : 1));
   return dispatch;
 }
 

@@ -148,7 +148,7 @@ void Planner::Sort() {
                        .unused = 0};
     constants.groups.unit_count = Narrow(sequences_);
     constants.input_base = parts[0].items.base;
-    constants.element_stride = Narrow(Along(space_).strides[kInputTensor]);
+    constants.element_stride = parts[0].items.stride;
     constants.length = Narrow(length_);
     constants.row_bits = Narrow(std::bit_width(rows) - 1);
     constants.item_bits = Narrow(item_bits);

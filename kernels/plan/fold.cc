@@ -16,17 +16,17 @@ SliceLimits LimitsFor(DataType input, DataType output, const PlanOptions& option
 
 Sharing ChooseSharing(const Work& work, const PlanOptions& options) {
   const uint64_t threads = options.threads;
-  // Lanes take kLaneItems at a time.
-  uint64_t lanes = std::bit_ceil(CeilDiv(work.items, tuning::kLaneItems));
+  const auto lanes_of = [&](uint64_t items) { return std::bit_ceil(CeilDiv(work.items, items)); };
+  uint64_t lanes = lanes_of(tuning::kLaneItems);
   if (work.side_by_side) {
     // The lanes that adjacent units leave share the work, and more of them if no group may help.
     const uint64_t adjacent = std::min(std::bit_ceil(work.units), tuning::kAdjacentUnits);
     lanes = std::min(lanes, std::max<uint64_t>(1, threads / adjacent));
     if (work.in_one_group) {
-      lanes = std::max(lanes, std::bit_ceil(CeilDiv(work.items, work.most_lane_items)));
+      lanes = std::max(lanes, lanes_of(work.most_lane_items));
     }
   } else {
-    lanes = std::max(lanes, std::min(std::bit_ceil(work.items), tuning::kMinRowLanes));
+    lanes = std::max(lanes, std::min(lanes_of(tuning::kTurnItems), tuning::kMinRowLanes));
   }
   lanes = std::min(lanes, threads);
   const uint64_t tiles = CeilDiv(work.units, threads / lanes);

@@ -9,15 +9,17 @@
 
 namespace opmill::tuning {
 
-// The fewest items of a lane of a reduction, if there are as many. It reads four at a time
-// (reduction.hlsli), 64 bytes: 256 lanes of 512 groups keep 8 MB in flight; an H200 needs 3.4
-// (4.8 TB/s, 700 ns). Rows of 256 items, argmin, share of the read speed: 4 -> 0.85, 8 -> 0.95,
-// 16 -> 0.97; sum 1.02, 1.01, 1.00 (H100, 2026-11-26).
+// Items that a lane of a reduction reads at a time (reduction.hlsli), 64 bytes.
+inline constexpr uint64_t kTurnItems = 4;
+
+// The fewest items of a lane, if there are as many: 256 lanes of 512 groups keep 8 MB in flight; an
+// H200 needs 3.4 (4.8 TB/s, 700 ns). Rows of 256 items, argmin, share of the read speed: 4 -> 0.85,
+// 8 -> 0.95, 16 -> 0.97; sum 1.02, 1.01, 1.00 (H100, 2026-11-26).
 inline constexpr uint64_t kLaneItems = 8;
 
-// Rows: the fewest lanes that share a row of at least as many items, so that they read adjacent
-// memory. Rows of 16 items, argmin and sum: 1 -> 0.79, 0.80; 2 -> 0.86, 0.88; 4 -> 0.89, 0.96;
-// 8 -> 0.50, 0.96 (H100, 2026-11-26).
+// Rows: the fewest lanes that share a row, so that they read adjacent memory, if each has a turn.
+// Rows of 16 items, argmin and sum: 1 -> 0.79, 0.80; 2 -> 0.86, 0.88; 4 -> 0.89, 0.96; 8 -> 0.50,
+// 0.96 (H100, 2026-11-26).
 inline constexpr uint64_t kMinRowLanes = 4;
 
 // Columns: units that adjacent lanes take, 512 bytes; the other lanes of a group share them.

@@ -39,9 +39,12 @@ void WalkChunks(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   uint last = (skipped + count - 1) / used;
   // Walks backwards and puts each item before those with equal keys, so ties go to the smaller index. The
   // initial zeros stay last, even behind items whose key is 0.
-  uint words[BEST_COUNT];
+  BITS words[BEST_COUNT];
   uint indices[BEST_COUNT];
-  [unroll] for (uint n = 0; n < BEST_COUNT; ++n) words[n] = indices[n] = 0;
+  [unroll] for (uint n = 0; n < BEST_COUNT; ++n) {
+    words[n] = (BITS)0;
+    indices[n] = 0;
+  }
   [loop] for (uint left = last + 1; left > 0; left -= min(left, LOADS)) {
     LOADED loaded[LOADS];
     [unroll] for (uint u = 0; u < LOADS; ++u) {
@@ -50,15 +53,21 @@ void WalkChunks(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
     [unroll] for (uint v = 0; v < LOADS; ++v) {
       [loop] for (uint e = used; e > 0; --e) {
         uint index = (left - 1 - v) * used + e - 1 - skipped;  // past the count, if there is none
-        uint key = CandidateKeyOf(BitsOf(loaded[v], first + index * ITEM_STRIDE));
-        uint word = BEST_WORD(key, index);
-        [branch] if (index < count && word >= words[BEST_COUNT - 1]) {
+        BITS key = CandidateKeyOf(BitsOf(loaded[v], first + index * ITEM_STRIDE));
+        BITS word = BEST_WORD(key, index);
+        bool goes_in = !KeyAbove(words[BEST_COUNT - 1], word);  // before rank j, or in its place
+        [branch] if (index < count && goes_in) {
           [unroll] for (uint j = BEST_COUNT - 1; j > 0; --j) {
-            indices[j] = word >= words[j - 1] ? indices[j - 1] : word >= words[j] ? index : indices[j];
-            words[j] = max(words[j], min(word, words[j - 1]));
+            bool is_before = !KeyAbove(words[j - 1], word);
+            indices[j] = is_before ? indices[j - 1] : goes_in ? index : indices[j];
+            words[j] = !IS_WIDE    ? max(words[j], min(word, words[j - 1]))
+                       : is_before ? words[j - 1]
+                       : goes_in   ? word
+                                   : words[j];
+            goes_in = is_before;
           }
-          indices[0] = word >= words[0] ? index : indices[0];
-          words[0] = max(words[0], word);
+          indices[0] = goes_in ? index : indices[0];
+          words[0] = goes_in ? word : words[0];
         }
       }
     }

@@ -156,6 +156,23 @@ constexpr NamedCase kTopKPaths[] = {
      "top_k input=INT16[40,100] output_values=INT16[40,16]/[4000,211] "
      "output_indices=UINT32[40,16]/[64,2] axis=1 k=16 axis_direction=INCREASING "
      "values=random_bits seed=3 view=2048 groups=2 threads=8"},
+    {"TopKWalksWideRowsOfExtremes",
+     "top_k input=INT64[513,2,33] output_values=INT64[513,2,14] output_indices=UINT64[513,2,14] "
+     "axis=2 k=14 axis_direction=INCREASING values=extremes seed=3 view=134217728 groups=2 "
+     "threads=8"},
+    {"TopKWalksWideColumns",
+     "top_k input=UINT64[256,301] output_values=UINT64[5,301]/[1,7] "
+     "output_indices=UINT32[5,301]/[903,3] axis=0 k=5 axis_direction=DECREASING values=ties seed=3 "
+     "view=134217728 groups=16 threads=8"},
+    {"TopKWalksWideListsOfColumns",
+     "top_k input=INT64[900,160] output_values=INT64[16,160] output_indices=UINT32[16,160] axis=0 "
+     "k=16 axis_direction=DECREASING values=random_bits seed=3 view=134217728 groups=8 threads=8"},
+    {"TopKWalksWideListsOfRows",
+     "top_k input=UINT64[90,5000] output_values=UINT64[90,2] output_indices=UINT32[90,2] axis=1 "
+     "k=2 axis_direction=INCREASING values=constant seed=3 view=134217728 groups=16 threads=8"},
+    {"TopKWalksChunksOfColumnsOfBytes",
+     "top_k input=INT8[2,700,75] output_values=INT8[2,11,75] output_indices=UINT32[2,11,75] axis=1 "
+     "k=11 axis_direction=INCREASING values=ties seed=3 view=134217728 groups=16 threads=8"},
     // Many results of short sequences: rows that start at vectors and within them, elements apart,
     // with strides, and in slices.
     {"TopKRanksOfRows",

@@ -139,8 +139,8 @@ TEST(PlanReduce, GivesARowAsManyLanesAsItIsWorth) {
   };
   const std::vector<Case> cases = {
       {"rows of a vector", Tensor({1 << 20, 4}), 1},
-      {"rows of three", Tensor({1 << 20, 12}), 4},
-      {"a cache line", Tensor({1 << 20, 32}), 4},
+      {"rows of three", Tensor({1 << 20, 12}), 1},
+      {"a cache line", Tensor({1 << 20, 32}), 2},
       {"rows of 16", Tensor({1 << 20, 64}), 4},
       {"eight items a lane", Tensor({8192, 1024}), 32},
       {"a whole group", Tensor({8192, 8192}), 256},

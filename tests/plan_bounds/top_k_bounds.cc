@@ -148,7 +148,6 @@ class TopKChecker final : public DispatchChecker {
     if (!mistake_.empty()) return;
     const uint64_t last_items = LastChunk(c);
     if (walks) {
-      Demand(!wide_, "walks elements of 64 bits");
       Demand(k_ <= Macro("BEST_COUNT") && Macro("BEST_COUNT") <= TOP_K_MOST_WALKED,
              "keeps fewer than k items, or more than registers hold");
       Demand(c.chunk_length < 1u << 16 || c.items.length < 1u << 16, "has indices past 16 bits");

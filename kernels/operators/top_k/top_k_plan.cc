@@ -20,8 +20,7 @@ constexpr uint64_t kSortedShare = 4;
 constexpr uint64_t kMaxAcross = 128;
 
 // Chunks of columns are walked if at least so many columns are adjacent. Longer rows are read
-// better by lanes that read adjacent memory, and columns of bytes after they are gathered, 16 with
-// each load.
+// better by lanes that read adjacent memory.
 constexpr uint64_t kMinAdjacent = 32;
 
 // Scratch for a list of one slice, in records, and for gathered elements, in bytes. What is
@@ -52,9 +51,9 @@ uint64_t SelectedRecords(uint64_t length, uint64_t k, uint64_t chunk_length, uin
 bool Walks(const TopKDesc& desc, const IterationSpace& space, bool is_row, uint64_t parts,
            const PlanOptions& options) {
   const uint64_t length = desc.input.sizes[desc.axis];
-  if (!CanWalk(desc.input.data_type, desc.k)) return false;
+  if (desc.k > TOP_K_MOST_WALKED) return false;
   if (length > kMaxWalked || parts > 1) {
-    if (is_row || space.kept.empty() || ElementBytes(desc.input.data_type) == 1) return false;
+    if (is_row || space.kept.empty()) return false;
     const SpaceDim& last = space.kept.back();
     const uint64_t records = SelectedRecords(length, desc.k, kMaxWalked, parts);
     if (last.strides[kInputTensor] != 1 || last.size < kMinAdjacent ||

@@ -35,11 +35,8 @@ inline uint64_t LeastThreads(DataType type, uint64_t k) {
   return std::max<uint64_t>(1, std::bit_ceil(k) / SelectCapacity(type, 1));
 }
 
-// WalkChunks: whether registers hold the best, the most items of a chunk, and whether an eighth of
-// the lanes that fill the device get a chunk each. Not measured.
-inline bool CanWalk(DataType type, uint64_t k) {
-  return k <= TOP_K_MOST_WALKED && ElementBytes(type) < 8;
-}
+// WalkChunks: the most items of a chunk, and whether an eighth of the lanes that fill the device
+// get a chunk each. Not measured.
 inline constexpr uint64_t kMaxWalked = 256;
 inline bool AreEnoughToWalk(uint64_t chunks, const PlanOptions& options) {
   return chunks >= options.parallel_lanes() / 8;

@@ -158,7 +158,7 @@ Dispatch Planner::SelectFrom(const Part& part, bool of_records, ShaderMacro resu
   constants.ranks.k = Narrow(k_);
   constants.chunks = Narrow(chunks);
   constants.chunk_length = Narrow(chunk);
-  const bool walks = of_records ? CanWalk(type_, k_) && part.items.length <= kMaxWalked &&
+  const bool walks = of_records ? k_ <= TOP_K_MOST_WALKED && part.items.length <= kMaxWalked &&
                                       AreEnoughToWalk(sequences_, builder_.options())
                                 : choice_.walks;
   const uint64_t lane_items = LaneItems(type_, of_records);

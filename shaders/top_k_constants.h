@@ -37,7 +37,7 @@ struct TopKOutputs {
   uint index_stride;
 };
 
-// The ranks that a dispatch writes, of those from 0 to k.
+// The ranks that a dispatch writes, of those from 0 to k: of the results, or of a chunk's records.
 struct TopKRanks {
   uint first;
   uint count;
@@ -83,56 +83,30 @@ struct TopKGatherConstants {
   uint row_stride;  // from a written sequence to the next
 };
 
-// SelectBest, WalkChunks. A group, or a lane, has a chunk of a sequence. Units are chunks.
-struct TopKSelectConstants {
+// SelectBest, WalkChunks, CountDigits, ScatterItems. A group, or a lane, has a chunk of a sequence. Units
+// are chunks.
+struct TopKChunkConstants {
   struct GroupConstants groups;
   struct Dim kept[OPMILL_MAX_DIMS];  // outermost first
   struct TopKItems items;
   struct TopKOutputs outputs;
   struct TopKRanks ranks;
   uint kept_rank;      // dimensions in use in kept[]
-  uint chunks;         // of a sequence
+  uint chunks;         // of a sequence, or of the part that is read
   uint chunk_length;   // items of a chunk; the last one may have fewer
+  uint first_record;   // RESULT_RECORDS: of chunk 0 of sequence 0, in the view
+  uint record_stride;  // RESULT_RECORDS: from a sequence to the next
   uint most;           // SelectBest: candidates that may be collected; a power of two
   uint leaders;        // SelectBest: one for each lane, or for each of its vectors; 0: no floor
-  uint first_record;   // RESULT_RECORDS: of chunk 0 of sequence 0; k for each chunk
-  uint record_stride;  // RESULT_RECORDS: from a sequence to the next
-};
-
-// CountDigits, ScatterItems. A group has a chunk of a sequence. Units are chunks.
-struct TopKRadixConstants {
-  struct GroupConstants groups;
-  struct Dim kept[OPMILL_MAX_DIMS];  // outermost first
-  struct TopKItems items;
-  uint kept_rank;  // dimensions in use in kept[]
-  uint sequences;
-  uint chunks;        // of the part of a sequence that is read
-  uint chunk_length;  // items of a chunk; the last one may have fewer
-  uint first_chunk;   // number of the first of them in the sequence
-  uint all_chunks;    // of the sequence
-  uint shift;         // of the digit in the key
-  uint list_stride;   // ScatterItems: written records from a sequence to the next
-  uint first_record;  // ScatterItems: that its view has, of those of a sequence
-  uint record_count;  // ScatterItems: records of a sequence that its view has
+  uint first_chunk;    // radix sort: number of the first chunk in the sequence
+  uint all_chunks;     // radix sort: of the sequence
+  uint shift;          // radix sort: of the digit in the key
 };
 
 // ScanCounts. A group has the counts of a digit of a sequence. Units are such digits.
 struct TopKScanConstants {
   struct GroupConstants groups;
   uint all_chunks;  // of a sequence
-};
-
-// WriteResults. A group has a block of ranks of a sequence. Units are blocks.
-struct TopKWriteConstants {
-  struct GroupConstants groups;
-  struct Dim kept[OPMILL_MAX_DIMS];  // outermost first
-  struct TopKOutputs outputs;
-  uint kept_rank;     // dimensions in use in kept[]
-  uint blocks;        // of a sequence
-  uint block_length;  // ranks of a block; the last one may have fewer
-  uint first_record;  // in the view that is read
-  uint rank_count;    // ranks of a sequence
-  uint list_stride;   // records from a sequence to the next
 };
 
 OPMILL_SHARED_END

@@ -2,7 +2,7 @@
 // and chunk; then follow the totals by sequence and digit.
 //   SOURCE  top_k_constants.h
 #include "top_k_constants.h"
-#define KERNEL_CONSTANTS TopKRadixConstants
+#define KERNEL_CONSTANTS TopKChunkConstants
 #include "include/top_k_items.hlsli"
 #include "include/top_k_digit.hlsli"
 

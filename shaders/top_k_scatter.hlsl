@@ -1,13 +1,13 @@
 // top_k by a radix sort of all items: moves each to its place by a digit, the largest first. Items of
 // equal digits stay in their order.
-//   SOURCE  top_k_constants.h
+//   SOURCE, RESULT  top_k_constants.h
 #include "top_k_constants.h"
-#define KERNEL_CONSTANTS TopKRadixConstants
+#define KERNEL_CONSTANTS TopKChunkConstants
 #include "include/top_k_items.hlsli"
+#include "include/top_k_results.hlsli"
 #include "include/top_k_digit.hlsli"
 
 Buffer<uint> Counts : register(t1);  // top_k_count.hlsl
-RWBuffer<RECORD> Records : register(u0);
 
 bool DigitBefore(uint a, uint a_index, uint b, uint b_index) {
   return a > b || (a == b && a_index < b_index);
@@ -29,7 +29,8 @@ groupshared uint starts[TOP_K_DIGITS];  // of the items with a digit, in the til
 void FindPlaces(uint lane, uint sequence, uint chunk) {
   uint of_sequence = sequence * TOP_K_DIGITS;
   uint counts = instance.read1 + of_sequence * c.all_chunks + c.first_chunk + chunk;
-  uint totals = instance.read1 + c.sequences * TOP_K_DIGITS * c.all_chunks + of_sequence;
+  uint sequences = c.groups.unit_count / c.chunks;
+  uint totals = instance.read1 + sequences * TOP_K_DIGITS * c.all_chunks + of_sequence;
   uint first = TOP_K_DIGITS - 1 - lane * LANE_DIGITS;  // and those below; none of the last lanes
   uint own = 0;
   [unroll] for (uint i = 0; i < LANE_DIGITS; ++i) {
@@ -55,7 +56,7 @@ void ScatterItems(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   uint first = FirstItem(sequence);
   uint begin = chunk * c.chunk_length;
   uint end = min(begin + c.chunk_length, c.items.length);
-  uint to = instance.write0 + sequence * c.list_stride;
+  RESULT_PLACE to = PlaceOfResults(sequence, 0);
   FindPlaces(lane, sequence, chunk);
   [loop] for (uint tile = begin; tile < end; tile += SORT_CAPACITY) {
     uint count = min(SORT_CAPACITY, end - tile);
@@ -74,10 +75,8 @@ void ScatterItems(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
     GroupMemoryBarrierWithGroupSync();
     [loop] for (uint j = lane; j < count; j += THREADS) {
       uint digit = SortKey(j);
-      uint place = places[digit] + j - starts[digit] - c.first_record;
-      if (place < c.record_count) {
-        Records[to + place] = ToRecord(LoadItem(first, tile + sort_indices[j]));
-      }
+      uint rank = places[digit] + j - starts[digit] - c.ranks.first;
+      if (rank < c.ranks.count) StoreRank(to, rank, LoadItem(first, tile + sort_indices[j]));
     }
     GroupMemoryBarrierWithGroupSync();
     [loop] for (uint e = lane; e < count; e += THREADS) {

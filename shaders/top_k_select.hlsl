@@ -4,9 +4,9 @@
 //   DIGIT_BITS      log2 of the words of keys in groupshared memory: histograms, or candidates
 //   MANY            1 if there may be more candidates than are compared with each other
 #include "top_k_constants.h"
-#define KERNEL_CONSTANTS TopKSelectConstants
+#define KERNEL_CONSTANTS TopKChunkConstants
 #include "include/top_k_items.hlsli"
-#include "include/top_k_best.hlsli"
+#include "include/top_k_results.hlsli"
 #define SORT_KEY BITS
 #define SORT_WORDS KEY_WORDS
 #define SORT_CAPACITY ((1 << DIGIT_BITS) / KEY_WORDS)
@@ -138,11 +138,11 @@ void SelectBest(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   Chunk chunk = {FirstItem(sequence) + begin, min(c.chunk_length, c.items.length - begin)};
   uint count = CollectBest(lane, chunk, LoadKeys(lane, chunk));
   RankCandidates(lane, count);
-  BEST_PLACE to = PlaceOfBest(sequence, number);
+  RESULT_PLACE to = PlaceOfResults(sequence, number);
   [loop] for (uint s = lane; s < count; s += THREADS) {
     uint rank = RankOf(s) - c.ranks.first;
     if (rank < c.ranks.count) {
-      StoreBest(to, rank, LoadItem(chunk.first - begin, begin + sort_indices[s]));
+      StoreRank(to, rank, LoadItem(chunk.first - begin, begin + sort_indices[s]));
     }
   }
 }

@@ -3,9 +3,9 @@
 //   SOURCE, RESULT  top_k_constants.h
 //   BEST_COUNT      how many it keeps
 #include "top_k_constants.h"
-#define KERNEL_CONSTANTS TopKSelectConstants
+#define KERNEL_CONSTANTS TopKChunkConstants
 #include "include/top_k_items.hlsli"
-#include "include/top_k_best.hlsli"
+#include "include/top_k_results.hlsli"
 
 #define LOADS 4  // in flight at a time
 
@@ -72,11 +72,11 @@ void WalkChunks(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
       }
     }
   }
-  BEST_PLACE to = PlaceOfBest(sequence, chunk);
+  RESULT_PLACE to = PlaceOfResults(sequence, chunk);
   [unroll] for (uint r = 0; r < BEST_COUNT; ++r) {
     uint rank = r - c.ranks.first;
     if (r < count && rank < c.ranks.count) {
-      StoreBest(to, rank, LoadItem(start, begin + BEST_INDEX(r)));
+      StoreRank(to, rank, LoadItem(start, begin + BEST_INDEX(r)));
     }
   }
 }

@@ -125,8 +125,8 @@ LaneWork WorkOf(const Dispatch& dispatch, const KernelPermutation& kernel) {
     for (; parts > 1; parts = CeilDiv(parts, uint64_t{8})) ++work.steps;
     return work;
   }
-  if (!dispatch.constants.Holds<TopKSelectConstants>()) return {};
-  const auto select = dispatch.constants.As<TopKSelectConstants>();
+  if (kernel.entry != "SelectBest" && kernel.entry != "WalkChunks") return {};
+  const auto select = dispatch.constants.As<TopKChunkConstants>();
   const uint64_t items = std::min(select.chunk_length, select.items.length);
   if (kernel.entry == "WalkChunks") return {.insertions = items};
   const bool has_floor = select.leaders > 0;

@@ -29,8 +29,6 @@ class TopKChecker final : public DispatchChecker {
       RadixPass();
     } else if (kernel_.entry == "ScanCounts") {
       ScanCounts();
-    } else if (kernel_.entry == "WriteResults") {
-      WriteResults();
     } else {
       Demand(false, "is of no known kernel");
     }
@@ -135,7 +133,7 @@ class TopKChecker final : public DispatchChecker {
 
   // The elements that WalkChunks selects may be apart.
   void SelectChunks() {
-    const auto c = Constants<TopKSelectConstants>();
+    const auto c = Constants<TopKChunkConstants>();
     const absl::Span<const Dim> kept = DimsOf(c.kept, c.kept_rank);
     Demand(c.chunks > 0 && c.chunk_length > 0 && c.ranks.k == k_, "selects nothing");
     if (!mistake_.empty()) return;
@@ -167,7 +165,7 @@ class TopKChecker final : public DispatchChecker {
     Demand(threads_ >= 32 && std::has_single_bit(threads_), "has lanes that teams do not share");
   }
 
-  void HoldsChunks(const TopKSelectConstants& c, absl::Span<const Dim> kept) {
+  void HoldsChunks(const TopKChunkConstants& c, absl::Span<const Dim> kept) {
     const bool of_elements = reads_elements();
     NeedAdjacent(c.items);
     const uint64_t vector_items = of_elements ? vector_ : (wide_ ? 2 : 4);
@@ -190,7 +188,7 @@ class TopKChecker final : public DispatchChecker {
            "has other leaders than lanes or vectors");
   }
 
-  void StoresBest(const TopKSelectConstants& c, absl::Span<const Dim> kept, uint64_t sequences,
+  void StoresBest(const TopKChunkConstants& c, absl::Span<const Dim> kept, uint64_t sequences,
                   uint64_t last_items) {
     const bool is_first = reads_elements() && reads_input();
     if (Macro("RESULT") == RESULT_RECORDS) {
@@ -213,32 +211,42 @@ class TopKChecker final : public DispatchChecker {
   }
 
   void RadixPass() {
-    const auto c = Constants<TopKRadixConstants>();
+    const auto c = Constants<TopKChunkConstants>();
     const absl::Span<const Dim> kept = DimsOf(c.kept, c.kept_rank);
-    Demand(c.sequences > 0 && c.chunks > 0 && c.chunk_length > 0, "sorts nothing");
+    Demand(c.chunks > 0 && c.chunk_length > 0 && groups_.unit_count >= c.chunks, "sorts nothing");
     if (!mistake_.empty()) return;
-    NeedUnits(uint64_t{c.sequences} * c.chunks);
-    ReadsItems(c.items, kept, c.sequences);
+    const uint64_t sequences = groups_.unit_count / c.chunks;
+    NeedUnits(sequences * c.chunks);
+    ReadsItems(c.items, kept, sequences);
     NeedAdjacent(c.items);
     NeedTeams();
     LastChunk(c);
     Demand(uint64_t{c.first_chunk} + c.chunks <= c.all_chunks, "has more chunks than counts");
     Demand(c.shift % 8 == 0 && c.shift < 128 / vector_, "has no such digit");
-    const uint64_t digits = uint64_t{c.sequences} * TOP_K_DIGITS;
+    const uint64_t digits = sequences * TOP_K_DIGITS;
     const bool counts = kernel_.entry == "CountDigits";
     const BufferView& view = counts ? write(0) : read(1);
     Demand(view.format == ViewFormat::kUint32, "has counts in another format than its kernel");
     Within(digits * (uint64_t{c.all_chunks} + 1) - 1, view, "the counts");
     if (counts) {
       const bool is_first = Macro("SOURCE") == SOURCE_ELEMENTS && reads_input() && c.shift == 0;
-      if (is_first) written_ += uint64_t{c.sequences} * c.items.length;
+      if (is_first) written_ += sequences * c.items.length;
+      return;
+    }
+    Demand(c.ranks.count > 0, "writes nothing");
+    if (Macro("RESULT") != RESULT_RECORDS) {
+      Demand(uint64_t{c.ranks.first} + c.ranks.count <= k_, "has other ranks");
+      // All parts of the sequences write the same results.
+      const uint64_t before = written_;
+      StoresRanks(c.outputs, kept, sequences, c.ranks.count);
+      if (c.first_chunk > 0) written_ = before;
       return;
     }
     NeedRecords(write(0));
-    Demand(c.record_count > 0, "writes no records");
-    Demand(c.sequences == 1 || (c.first_record == 0 && c.record_count <= c.list_stride),
+    Demand(sequences == 1 || (c.ranks.first == 0 && c.ranks.count <= c.record_stride),
            "writes into the list of the next sequence");
-    Within(uint64_t{c.sequences - 1} * c.list_stride + c.record_count - 1, write(0), "the records");
+    Within(c.first_record + (sequences - 1) * c.record_stride + c.ranks.count - 1, write(0),
+           "the records");
   }
 
   void ScanCounts() {
@@ -249,20 +257,6 @@ class TopKChecker final : public DispatchChecker {
     NeedTeams();
     Demand(write(0).format == ViewFormat::kUint32, "has counts in another format than its kernel");
     Within(uint64_t{groups_.unit_count} * (uint64_t{c.all_chunks} + 1) - 1, write(0), "the counts");
-  }
-
-  void WriteResults() {
-    const auto c = Constants<TopKWriteConstants>();
-    Demand(c.blocks > 0 && c.rank_count > 0, "writes no ranks");
-    if (!mistake_.empty()) return;
-    const uint64_t sequences = groups_.unit_count / c.blocks;
-    Demand(sequences > 0, "has no sequences");
-    NeedUnits(sequences * c.blocks);
-    Demand(uint64_t{c.blocks} * c.block_length >= c.rank_count, "leaves out ranks");
-    NeedRecords(read(0));
-    Within(c.first_record + (sequences - 1) * c.list_stride + c.rank_count - 1, read(0),
-           "the records");
-    StoresRanks(c.outputs, DimsOf(c.kept, c.kept_rank), sequences, c.rank_count);
   }
 
   const uint32_t k_;

@@ -112,7 +112,8 @@ class Planner {
 
   KernelPermutation Kernel(const char* shader, const char* entry, uint64_t threads) const;
   static ShaderMacro SourceMacro(bool of_records);
-  ShaderMacro ResultMacro() const;
+  static ShaderMacro RecordsMacro() { return {"RESULT", uint32_t{RESULT_RECORDS}}; }
+  ShaderMacro ResultMacro() const;  // into the outputs
 
   void Sort();
   void Select();
@@ -146,10 +147,9 @@ class Planner {
   void SelectResults(const Part& part, bool of_records);
   // A dispatch that selects from a part. `constants` has what depends on where results go.
   Dispatch SelectFrom(const Part& part, bool of_records, ShaderMacro result,
-                      TopKSelectConstants constants) const;
-  void AddDigit(const std::vector<Part>& parts, bool of_records, uint32_t shift, const List& to,
-                uint64_t kept);
-  void WriteList(const List& list);
+                      TopKChunkConstants constants) const;
+  // Sorts parts by a digit, into a list, or, without one, into the outputs.
+  void AddDigit(const std::vector<Part>& parts, bool of_records, uint32_t shift, const List* to);
 
   PlanBuilder& builder_;
   const TopKDesc& desc_;

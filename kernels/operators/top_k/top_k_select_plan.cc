@@ -149,7 +149,7 @@ uint64_t Planner::SelectedRecords(const std::vector<Part>& parts, uint64_t chunk
 }
 
 Dispatch Planner::SelectFrom(const Part& part, bool of_records, ShaderMacro result,
-                             TopKSelectConstants constants) const {
+                             TopKChunkConstants constants) const {
   const auto [chunks, chunk] =
       Chunks(part.items.length, of_records ? choice_.record_chunk : choice_.chunk_length);
   SetDims(part.space.kept, constants.kept, constants.kept_rank);
@@ -201,12 +201,11 @@ void Planner::SelectInto(const List& to, uint64_t first_record, const std::vecto
     // Views start at a multiple of 16 bytes. Only the list of a single sequence has several.
     const bool is_one = sequences_ * to.length <= builder_.options().max_view_elements;
     const uint64_t first = is_one ? 0 : first_record / 2 * 2;
-    TopKSelectConstants constants = {};
+    TopKChunkConstants constants = {};
     constants.ranks = {.first = 0, .count = Narrow(k_), .k = 0, .unused = 0};
     constants.first_record = Narrow(first_record - first);
     constants.record_stride = Narrow(to.length);
-    Dispatch dispatch =
-        SelectFrom(part, of_records, {"RESULT", uint32_t{RESULT_RECORDS}}, constants);
+    Dispatch dispatch = SelectFrom(part, of_records, RecordsMacro(), constants);
     dispatch.writes[0] =
         ListView(to, first, is_one ? sequences_ * to.length : constants.first_record + records);
     builder_.Add(std::move(dispatch));
@@ -217,7 +216,7 @@ void Planner::SelectInto(const List& to, uint64_t first_record, const std::vecto
 void Planner::SelectResults(const Part& part, bool of_records) {
   for (const IterationSpace& ranks : RankParts()) {
     Dispatch outputs;
-    TopKSelectConstants constants = {};
+    TopKChunkConstants constants = {};
     constants.outputs = WriteRanks(outputs, ranks);
     constants.ranks = {.first = Narrow(ranks.first_position),
                        .count = Narrow(ranks.position_count()),

@@ -13,14 +13,16 @@
 #else
 #define ONE_BITS 0x3F800000u
 #endif
-#define WORD_ELEMENTS (VECTOR_ELEMENTS / 4)
-
 Buffer<uint4> Records : register(t0);  // arg_reduce's: key and position
 #if STORE == STORE_ELEMENT
-#define STORED 1
+#define STORED_ELEMENTS 1
+#define WORD_ELEMENTS 1
+#define STORED_WORDS x
 RWBuffer<uint> Output : register(u0);
 #else
-#define STORED VECTOR_ELEMENTS
+#define STORED_ELEMENTS VECTOR_ELEMENTS
+#define WORD_ELEMENTS (VECTOR_ELEMENTS / 4)
+#define STORED_WORDS xyzw
 RWBuffer<uint4> Output : register(u0);
 #endif
 
@@ -53,58 +55,36 @@ uint FindOne(uint result) {
 }
 
 #if STORE == STORE_OF_COLUMNS
-
-#define ITEM_ELEMENTS 1
 #define UNIT_RESULTS VECTOR_ELEMENTS
+#define ITEM_ELEMENTS 1
+#else
+#define UNIT_RESULTS 1
+#define ITEM_ELEMENTS STORED_ELEMENTS
+#endif
 
-// The ones of a vector of results: of the first elements of its words, and of the second ones.
+// The positions of an item's first element at which the elements of its words are 1: the first ones,
+// and, of words of two, the second ones.
 struct Ones {
   uint4 first;
   uint4 second;
 };
 
 Ones FindOnes(uint unit) {
-  Ones ones;
-  uint result = unit * VECTOR_ELEMENTS;
-  [unroll] for (uint word = 0; word < 4; ++word) {
-    ones.first[word] = FindOne(result + word * WORD_ELEMENTS);
-    ones.second[word] =
-        WORD_ELEMENTS == 2 ? FindOne(result + word * WORD_ELEMENTS + 1) : 0xFFFFFFFFu;
+  Ones ones = {(uint4)NOWHERE, (uint4)NOWHERE};
+  uint one = FindOne(unit * UNIT_RESULTS);
+  [unroll] for (uint e = 0; e < STORED_ELEMENTS; ++e) {
+    uint of_element = UNIT_RESULTS == 1 ? one - e : FindOne(unit * UNIT_RESULTS + e);
+    if (e % WORD_ELEMENTS == 0) ones.first[e / WORD_ELEMENTS] = of_element;
+    ones.second[e / WORD_ELEMENTS] = of_element;
   }
   return ones;
 }
 
-uint4 Stored(Ones ones, uint item) {
-  uint4 words = ones.first == item ? (uint4)ONE_BITS : (uint4)0;
-#if WORD_ELEMENTS == 2
-  words |= ones.second == item ? (uint4)(ONE_BITS << 16) : (uint4)0;
-#endif
+uint4 Stored(Ones ones, uint position) {
+  uint4 words = ones.first == position ? (uint4)ONE_BITS : (uint4)0;
+  if (WORD_ELEMENTS == 2) words |= ones.second == position ? (uint4)(ONE_BITS << 16) : (uint4)0;
   return words;
 }
-
-#elif STORE == STORE_OF_ROW
-
-#define Ones uint
-#define FindOnes FindOne
-#define ITEM_ELEMENTS VECTOR_ELEMENTS
-#define UNIT_RESULTS 1
-
-uint4 Stored(uint one, uint item) {
-  uint element = one - item * VECTOR_ELEMENTS;
-  uint bits = ONE_BITS << (element % WORD_ELEMENTS * 16);
-  return uint4(0, 1, 2, 3) == element / WORD_ELEMENTS ? (uint4)bits : (uint4)0;
-}
-
-#else
-
-#define Ones uint
-#define FindOnes FindOne
-#define ITEM_ELEMENTS 1
-#define UNIT_RESULTS 1
-
-uint Stored(uint one, uint item) { return item == one ? ONE_BITS : 0; }
-
-#endif
 
 [numthreads(THREADS, 1, 1)]
 void WriteOnes(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
@@ -114,7 +94,7 @@ void WriteOnes(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
     uint base = c.output_base + KeptOffsets(task.unit * UNIT_RESULTS).output;
     [loop] for (uint item = task.first; item < task.end; item += task.step) {
       uint offset = base + ReducedOutputOffset(item * ITEM_ELEMENTS);
-      Output[instance.write0 + offset / STORED] = Stored(ones, item);
+      Output[instance.write0 + offset / STORED_ELEMENTS] = Stored(ones, item * ITEM_ELEMENTS).STORED_WORDS;
     }
   }
 }

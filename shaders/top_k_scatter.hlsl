@@ -14,7 +14,6 @@ bool DigitBefore(uint a, uint a_index, uint b, uint b_index) {
 }
 
 #define SORT_KEY uint
-#define SORT_WORDS 1
 #define SORT_CAPACITY TOP_K_NARROW_CAPACITY
 #define SORTS_BEFORE DigitBefore
 #include "include/bitonic_sort.hlsli"
@@ -64,24 +63,24 @@ void ScatterItems(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
     [loop] for (uint i = lane; i < 1u << bits; i += THREADS) {
       bool is_item = i < count;
       uint digit = DigitOf(LoadItem(first, min(tile + i, end - 1)));
-      StoreSortKey(i, is_item ? digit : 0);
+      sort_keys[i] = is_item ? digit : 0;
       sort_indices[i] = is_item ? i : NO_INDEX;
     }
     SortSegments(lane, 1u << bits, bits);
     [loop] for (uint s = lane; s < count; s += THREADS) {
-      uint digit = SortKey(s);
-      if (s == 0 || SortKey(max(s, 1) - 1) != digit) starts[digit] = s;
+      uint digit = sort_keys[s];
+      if (s == 0 || sort_keys[max(s, 1) - 1] != digit) starts[digit] = s;
     }
     GroupMemoryBarrierWithGroupSync();
     [loop] for (uint j = lane; j < count; j += THREADS) {
-      uint digit = SortKey(j);
+      uint digit = sort_keys[j];
       uint rank = places[digit] + j - starts[digit] - c.ranks.first;
       if (rank < c.ranks.count) StoreRank(to, rank, LoadItem(first, tile + sort_indices[j]));
     }
     GroupMemoryBarrierWithGroupSync();
     [loop] for (uint e = lane; e < count; e += THREADS) {
-      uint digit = SortKey(e);
-      if (e + 1 == count || SortKey(min(e + 1, count - 1)) != digit) {
+      uint digit = sort_keys[e];
+      if (e + 1 == count || sort_keys[min(e + 1, count - 1)] != digit) {
         places[digit] += e + 1 - starts[digit];
       }
     }

@@ -1,15 +1,14 @@
 // top_k: a group finds the k best items of its chunk of a sequence. It reads the chunk once, keeps the
 // keys in registers, and puts the best into groupshared memory.
 //   SOURCE, RESULT  top_k_constants.h
-//   DIGIT_BITS      log2 of the words of keys in groupshared memory: histograms, or candidates
+//   DIGIT_BITS      log2 of the words in groupshared memory: counts of digits, or candidates
 //   MANY            1 if there may be more candidates than are compared with each other
 #include "top_k_constants.h"
 #define KERNEL_CONSTANTS TopKChunkConstants
 #include "include/top_k_items.hlsli"
 #include "include/top_k_results.hlsli"
 #define SORT_KEY BITS
-#define SORT_WORDS KEY_WORDS
-#define SORT_CAPACITY ((1 << DIGIT_BITS) / KEY_WORDS)
+#define SORT_CAPACITY (1 << DIGIT_BITS)
 #define SORTS_BEFORE CandidateBefore
 #include "include/bitonic_sort.hlsli"
 #include "include/top_k_keys.hlsli"
@@ -23,7 +22,7 @@
 #include "include/top_k_sorted.hlsli"
 #endif
 // The memory of candidates.
-#define HISTOGRAM(bin) sort_words[bin]
+#define HISTOGRAM sort_indices
 #include "include/top_k_cut.hlsli"
 
 groupshared uint shared_count;
@@ -33,7 +32,7 @@ void Collect(BITS key, uint index) {
   uint place;
   InterlockedAdd(shared_count, 1, place);
   place = min(place, c.most - 1);  // Microsoft's compiler rejects a condition here
-  StoreSortKey(place, key);
+  sort_keys[place] = key;
   sort_indices[place] = index;
 }
 
@@ -44,10 +43,10 @@ void CollectFrom(uint lane, Chunk chunk, Keys keys, Bests bests, BITS floor) {
   [loop] while (reaching != 0) {
     uint number = firstbitlow(reaching);
     reaching &= reaching - 1;
-    uint4 v = VectorOf(keys, number);
+    uint4 from = VectorOf(keys, number);
     uint first = IndexOf(chunk, lane, number);
     [unroll] for (uint e = 0; e < VECTOR_KEYS; ++e) {
-      BITS key = KeyOf(v, e);
+      BITS key = KeyOf(from, e);
       if (!KeyAbove(floor, key) && first + e < chunk.count) Collect(key, first + e);
     }
   }
@@ -60,7 +59,7 @@ void CountDigit(uint lane, Chunk chunk, Keys keys, Cut cut, Digit digit) {
     uint first = IndexOf(chunk, lane, number);
     EACH_KEY for (uint e = 0; e < VECTOR_KEYS; ++e) {
       ORDER order = OrderOf(EACH_KEY_OF(v, e), first + e);
-      if (IsAt(cut, order)) InterlockedAdd(HISTOGRAM(DigitOf(cut, digit, order)), 1);
+      if (IsAt(cut, order)) InterlockedAdd(HISTOGRAM[DigitOf(cut, digit, order)], 1);
     }
   }
 }
@@ -91,7 +90,7 @@ uint CollectBest(uint lane, Chunk chunk, Keys keys) {
     GroupMemoryBarrierWithGroupSync();
     ChoosePivot(lane);
     [loop] for (uint s = lane; s < c.most; s += THREADS) {
-      StoreSortKey(s, (BITS)0);
+      sort_keys[s] = (BITS)0;
       sort_indices[s] = NO_INDEX;
     }
     if (lane == 0) shared_count = 0;
@@ -107,9 +106,10 @@ uint CollectBest(uint lane, Chunk chunk, Keys keys) {
   [loop] while (collected > c.most) {
     bool collects = left <= c.most;
     GroupMemoryBarrierWithGroupSync();
-    // Both are cleared: Microsoft's compiler rejects the barriers if this depends on `collects`.
-    [loop] for (uint i = lane; i < BINS; i += THREADS) HISTOGRAM(i) = 0;
-    [loop] for (uint s = lane; s < SORT_CAPACITY; s += THREADS) sort_indices[s] = NO_INDEX;
+    [loop] for (uint s = lane; s < SORT_CAPACITY; s += THREADS) {
+      sort_keys[s] = (BITS)0;
+      sort_indices[s] = collects ? NO_INDEX : 0;  // candidates, or counts
+    }
     if (lane == 0) shared_count = 0;
     GroupMemoryBarrierWithGroupSync();
     if (collects) {

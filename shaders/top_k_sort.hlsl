@@ -4,8 +4,7 @@
 #include "include/top_k_records.hlsli"
 #include "include/top_k_outputs.hlsli"
 #define SORT_KEY BITS
-#define SORT_WORDS KEY_WORDS
-#define SORT_CAPACITY CAPACITY
+#define SORT_CAPACITY (IS_WIDE ? TOP_K_WIDE_CAPACITY : TOP_K_NARROW_CAPACITY)
 #define SORTS_BEFORE CandidateBefore
 #include "include/bitonic_sort.hlsli"
 
@@ -47,7 +46,7 @@ void SortSequences(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
       index = place.y;
     }
     uint slot = (place.x << c.item_bits) + place.y;
-    StoreSortKey(slot, key);
+    sort_keys[slot] = key;
     sort_indices[slot] = index;
   }
   SortSegments(lane, count, c.item_bits);

@@ -1,40 +1,23 @@
 // Sorts candidates in groupshared memory by a bitonic network: the largest key first, of equal keys
 // the smallest index. No two indices of a segment are equal.
 //   SORT_CAPACITY  candidates that there is room for; a power of two
-//   SORT_KEY       the type of keys, of SORT_WORDS words: uint or uint2
+//   SORT_KEY       the type of keys
 //   SORTS_BEFORE   the order: (key, index, key, index)
 
-groupshared uint sort_words[SORT_WORDS * SORT_CAPACITY];
+groupshared SORT_KEY sort_keys[SORT_CAPACITY];
 groupshared uint sort_indices[SORT_CAPACITY];
 
 #define NO_INDEX 0xFFFFFFFFu  // the last of all, with a key of 0
 
-SORT_KEY SortKey(uint i) {
-#if SORT_WORDS == 2
-  return uint2(sort_words[i], sort_words[SORT_CAPACITY + i]);
-#else
-  return sort_words[i];
-#endif
-}
-
-void StoreSortKey(uint i, SORT_KEY key) {
-#if SORT_WORDS == 2
-  sort_words[i] = key.x;
-  sort_words[SORT_CAPACITY + i] = key.y;
-#else
-  sort_words[i] = key;
-#endif
-}
-
 // Exchanges two candidates if the second one comes first.
 void Exchange(uint a, uint b) {
-  SORT_KEY a_key = SortKey(a);
-  SORT_KEY b_key = SortKey(b);
+  SORT_KEY a_key = sort_keys[a];
+  SORT_KEY b_key = sort_keys[b];
   uint a_index = sort_indices[a];
   uint b_index = sort_indices[b];
   if (SORTS_BEFORE(b_key, b_index, a_key, a_index)) {
-    StoreSortKey(a, b_key);
-    StoreSortKey(b, a_key);
+    sort_keys[a] = b_key;
+    sort_keys[b] = a_key;
     sort_indices[a] = b_index;
     sort_indices[b] = a_index;
   }

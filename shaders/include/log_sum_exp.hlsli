@@ -4,15 +4,12 @@
 
 // `reference` is finite. Infinities therefore need no special case: +inf adds inf to the sum, -inf
 // adds nothing. A NaN makes the sum NaN.
-struct Part {
-  FLOATS reference;
-  FLOATS sum;
-};
+#define FIRST reference
+#define SECOND sum
+#include "include/pair_part.hlsli"
 
 Part EmptyPart() {
-  Part p;
-  p.reference = (FLOATS)-FLOAT_LARGEST;
-  p.sum = (FLOATS)0.0f;
+  Part p = {(FLOATS)-FLOAT_LARGEST, (FLOATS)0.0f};
   return p;
 }
 
@@ -45,23 +42,6 @@ Part Join(Part a, Part b) {
   a.sum = a.sum * Exp(a.reference - reference) + b.sum * Exp(b.reference - reference);
   a.reference = reference;
   return a;
-}
-
-#define PART_WORDS 2
-#include "include/reduction_words.hlsli"
-
-Words WordsOf(Part p) {
-  Words w;
-  w.x = asuint(p.reference);
-  w.y = asuint(p.sum);
-  return w;
-}
-
-Part PartOfWords(Words w) {
-  Part p;
-  p.reference = asfloat(w.x);
-  p.sum = asfloat(w.y);
-  return p;
 }
 
 // If all elements were -inf, the sum consists of what some drivers give for exp2(-inf): 2^-127.

@@ -1,17 +1,11 @@
 // AVERAGE of FLOAT32 keeps a second sum, scaled by 2^-32, for means whose plain sum overflows.
 #define AVERAGE_SCALE (1.0f / 4294967296.0f)
-#define PART_WORDS 2
-#include "include/reduction_words.hlsli"
-
-struct Part {
-  FLOATS sum;
-  FLOATS scaled;
-};
+#define FIRST sum
+#define SECOND scaled
+#include "include/pair_part.hlsli"
 
 Part EmptyPart() {
-  Part p;
-  p.sum = (FLOATS)0.0f;
-  p.scaled = (FLOATS)0.0f;
+  Part p = {(FLOATS)0.0f, (FLOATS)0.0f};
   return p;
 }
 
@@ -34,20 +28,6 @@ void Take(inout Part p, UINTS b0, UINTS b1, UINTS b2, UINTS b3, BOOLS in0, BOOLS
           BOOLS in3, uint turn) {
   Part first = Join(PartOf(b0, in0), PartOf(b1, in1));
   p = Join(p, Join(first, Join(PartOf(b2, in2), PartOf(b3, in3))));
-}
-
-Words WordsOf(Part p) {
-  Words w;
-  w.x = asuint(p.sum);
-  w.y = asuint(p.scaled);
-  return w;
-}
-
-Part PartOfWords(Words w) {
-  Part p;
-  p.sum = asfloat(w.x);
-  p.scaled = asfloat(w.y);
-  return p;
 }
 
 FLOATS FinishFloat(Part p) {

@@ -48,7 +48,7 @@ void RankCandidates(uint lane, uint count) {
   uint best = 0;
   uint worst = 0xFFFFFFFFu;
   [unroll] for (uint i = 0; i < LANE_CANDIDATES; ++i) {
-    keys[i] = SortKey(i * THREADS + lane);
+    keys[i] = sort_keys[i * THREADS + lane];
     indices[i] = sort_indices[i * THREADS + lane];
     bool is_candidate = i * THREADS + lane < count;
     best = is_candidate ? max(best, keys[i]) : best;
@@ -76,7 +76,7 @@ void RankCandidates(uint lane, uint count) {
   [unroll] for (uint m = 0; m < LANE_CANDIDATES; ++m) {
     if (m * THREADS + lane < count) {
       uint to = bucket_begins[BucketOf(buckets, keys[m], indices[m])] + places[m];
-      StoreSortKey(to, keys[m]);
+      sort_keys[to] = keys[m];
       sort_indices[to] = indices[m];
     }
   }
@@ -85,13 +85,13 @@ void RankCandidates(uint lane, uint count) {
 }
 
 uint RankOf(uint candidate) {
-  uint key = SortKey(candidate);
+  uint key = sort_keys[candidate];
   uint index = sort_indices[candidate];
   uint bucket = BucketOf(FindBuckets(), key, index);
   uint rank = is_crowded != 0 ? candidate : bucket_begins[bucket];
   uint end = is_crowded != 0 ? candidate : bucket_begins[bucket + 1];
   [loop] for (uint other = rank; other < end; ++other) {
-    rank += SORTS_BEFORE(SortKey(other), sort_indices[other], key, index) ? 1 : 0;
+    rank += SORTS_BEFORE(sort_keys[other], sort_indices[other], key, index) ? 1 : 0;
   }
   return rank;
 }

@@ -28,7 +28,7 @@ struct Digit {
   uint shift;
 };
 
-#define BINS (1 << DIGIT_BITS)
+#define BINS (1 << DIGIT_BITS)  // of HISTOGRAM
 #define WORD_BITS (IS_WIDE ? 32 : ELEMENT_BITS)
 #define FIRST_SHIFT (WORD_BITS > DIGIT_BITS ? WORD_BITS - DIGIT_BITS : 0)
 #define TAIL_SHIFT (TOP_K_CHUNK_BITS - DIGIT_BITS)
@@ -84,17 +84,17 @@ uint3 FindDigit(uint lane, uint wanted) {
   const uint lane_bins = BINS / THREADS;
   uint first = BINS - 1 - lane * lane_bins;  // and those below
   uint own = 0;
-  [unroll] for (uint i = 0; i < lane_bins; ++i) own += HISTOGRAM(first - i);
+  [unroll] for (uint i = 0; i < lane_bins; ++i) own += HISTOGRAM[first - i];
   uint above = SumBefore(lane, own);
   if (above < wanted && above + own >= wanted) {
     uint bin = first;
-    [loop] while (above + HISTOGRAM(bin) < wanted) {
-      above += HISTOGRAM(bin);
+    [loop] while (above + HISTOGRAM[bin] < wanted) {
+      above += HISTOGRAM[bin];
       --bin;
     }
     found[0] = bin;
     found[1] = above;
-    found[2] = HISTOGRAM(bin);
+    found[2] = HISTOGRAM[bin];
   }
   GroupMemoryBarrierWithGroupSync();
   return uint3(found[0], found[1], found[2]);

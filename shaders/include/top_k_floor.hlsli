@@ -6,22 +6,19 @@
 #define PIVOT_LANES (THREADS / PIVOTS)
 #define NO_PIVOT 0xFFFFFFFFu
 
-groupshared uint pivot_words[KEY_WORDS * PIVOTS];
+groupshared BITS pivots[PIVOTS];
 groupshared uint pivot_counts[PIVOTS];  // leaders that reach it
 groupshared uint best_pivot;            // its count * PIVOTS + its number
 
 // Leaders take the memory of a later sort.
 void StoreLeaders(uint lane, Bests bests) {
-#if !IS_WIDE  // for which there is no room
-  if (c.leaders > THREADS) {
-    StoreSortKey(lane, bests.v0);
-    StoreSortKey(THREADS + lane, bests.v1);
-    StoreSortKey(2 * THREADS + lane, bests.v2);
-    StoreSortKey(3 * THREADS + lane, bests.v3);
-  } else
-#endif
-  {
-    StoreSortKey(lane, Better(Better(bests.v0, bests.v1), Better(bests.v2, bests.v3)));
+  if (!IS_WIDE && c.leaders > THREADS) {  // there is no room for more wide ones
+    sort_keys[lane] = bests.v0;
+    sort_keys[THREADS + lane] = bests.v1;
+    sort_keys[2 * THREADS + lane] = bests.v2;
+    sort_keys[3 * THREADS + lane] = bests.v3;
+  } else {
+    sort_keys[lane] = Better(Better(bests.v0, bests.v1), Better(bests.v2, bests.v3));
   }
   if (lane < PIVOTS) pivot_counts[lane] = 0;
   if (lane == 0) best_pivot = NO_PIVOT;
@@ -30,20 +27,13 @@ void StoreLeaders(uint lane, Bests bests) {
 // As many leaders as there are pivots for each lane, which has one of the pivots.
 void CountLeaders(uint lane) {
   uint number = lane % PIVOTS;
-  BITS pivot = SortKey(number * PIVOT_LANES + number % PIVOT_LANES);
+  BITS pivot = sort_keys[number * PIVOT_LANES + number % PIVOT_LANES];
   uint count = 0;
   [loop] for (uint first = lane - number; first < c.leaders; first += THREADS) {
-    [unroll] for (uint l = 0; l < PIVOTS; ++l) count += KeyAbove(pivot, SortKey(first + l)) ? 0 : 1;
+    [unroll] for (uint l = 0; l < PIVOTS; ++l) count += KeyAbove(pivot, sort_keys[first + l]) ? 0 : 1;
   }
   InterlockedAdd(pivot_counts[number], count);
-  if (lane < PIVOTS) {
-#if IS_WIDE
-    pivot_words[lane] = pivot.x;
-    pivot_words[PIVOTS + lane] = pivot.y;
-#else
-    pivot_words[lane] = pivot;
-#endif
-  }
+  if (lane < PIVOTS) pivots[lane] = pivot;
 }
 
 // Equal pivots have equal counts.
@@ -55,12 +45,4 @@ void ChoosePivot(uint lane) {
 }
 
 // 0 if there are fewer than k leaders at or above every pivot.
-BITS Floor() {
-  uint number = best_pivot % PIVOTS;
-#if IS_WIDE
-  BITS key = uint2(pivot_words[number], pivot_words[PIVOTS + number]);
-#else
-  BITS key = pivot_words[number];
-#endif
-  return best_pivot == NO_PIVOT ? (BITS)0 : key;
-}
+BITS Floor() { return best_pivot == NO_PIVOT ? (BITS)0 : pivots[best_pivot % PIVOTS]; }

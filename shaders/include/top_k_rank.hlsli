@@ -16,12 +16,12 @@ void RankCandidates(uint lane, uint count) {
   uint begin = part * length;
   uint end = part < parts ? min(begin + length, count) : 0;
   [loop] for (uint i = lane & ((1u << bits) - 1); i < count; i += THREADS) {
-    BITS key = SortKey(i);
+    BITS key = sort_keys[i];
     uint index = sort_indices[i];
     uint before = 0;
     [loop] for (uint other = begin; other < end; other += RANK_STEP) {
       [unroll] for (uint u = 0; u < RANK_STEP; ++u) {
-        before += SORTS_BEFORE(SortKey(other + u), sort_indices[other + u], key, index) ? 1 : 0;
+        before += SORTS_BEFORE(sort_keys[other + u], sort_indices[other + u], key, index) ? 1 : 0;
       }
     }
     InterlockedAdd(sort_indices[RANKS_AT + i], before);

@@ -10,25 +10,18 @@ struct Candidate {
 };
 
 #if IS_WIDE
-#define KEY_WORDS 2
-#define CAPACITY TOP_K_WIDE_CAPACITY
 #define RECORD uint4
-RECORD ToRecord(Candidate candidate) { return uint4(candidate.bits, candidate.position, 0); }
+#define RECORD_OF(candidate) uint4(candidate.bits, candidate.position, 0)
+#define RECORD_BITS xy
+#define RECORD_POSITION z
 #else
-#define KEY_WORDS 1
-#define CAPACITY TOP_K_NARROW_CAPACITY
 #define RECORD uint2
-RECORD ToRecord(Candidate candidate) { return uint2(candidate.bits, candidate.position); }
+#define RECORD_OF(candidate) uint2(candidate.bits, candidate.position)
+#define RECORD_BITS x
+#define RECORD_POSITION y
 #endif
 
 Candidate FromRecord(RECORD record) {
-  Candidate candidate;
-#if IS_WIDE
-  candidate.bits = record.xy;
-  candidate.position = record.z;
-#else
-  candidate.bits = record.x;
-  candidate.position = record.y;
-#endif
+  Candidate candidate = {record.RECORD_BITS, record.RECORD_POSITION};
   return candidate;
 }

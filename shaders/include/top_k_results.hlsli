@@ -8,7 +8,7 @@ uint PlaceOfResults(uint sequence, uint chunk) {
   return instance.write0 + c.first_record + sequence * c.record_stride + chunk * c.ranks.k;
 }
 
-void StoreRank(uint at, uint rank, Candidate candidate) { Records[at + rank] = ToRecord(candidate); }
+void StoreRank(uint at, uint rank, Candidate candidate) { Records[at + rank] = RECORD_OF(candidate); }
 #else
 #include "include/top_k_outputs.hlsli"
 

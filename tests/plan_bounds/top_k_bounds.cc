@@ -177,7 +177,7 @@ class TopKChecker final : public DispatchChecker {
     Demand(std::min(c.chunk_length, c.items.length) + (aligned ? 0 : vector_items - 1) <=
                threads_ * TOP_K_LANE_VECTORS * vector_items,
            "has chunks that registers do not hold");
-    Demand(threads_ % 32 == 0 && 4 * threads_ == 1u << Macro("DIGIT_BITS"),
+    Demand(threads_ % 32 == 0 && (wide_ ? 2 : 4) * threads_ == 1u << Macro("DIGIT_BITS"),
            "has other threads than its histograms");
     Demand(k_ <= c.most && std::has_single_bit(c.most) && c.most * (wide_ ? 2 : 1) <= 4 * threads_,
            "leaves more than a group sorts");

@@ -27,7 +27,7 @@ inline uint64_t LaneItems(DataType type, bool of_records) {
 }
 
 // SelectBest: candidates that a group of so many lanes ranks or sorts, and lanes that it needs for
-// k candidates. A histogram with four words for each lane has the same memory.
+// k candidates. The counts of digits have the same memory.
 inline uint64_t SelectCapacity(DataType type, uint64_t threads) {
   return threads * (ElementBytes(type) == 8 ? 2 : 4);
 }

@@ -182,7 +182,7 @@ Dispatch Planner::SelectFrom(const Part& part, bool of_records, ShaderMacro resu
     const uint64_t vectors = CeilDiv(items, lane_items / TOP_K_LANE_VECTORS);
     constants.most = Narrow(most);
     constants.leaders = Narrow(Leaders(k_, most, threads, vectors, ElementBytes(type_) == 8));
-    kernel.macros.push_back({"DIGIT_BITS", Narrow(std::bit_width(threads) + 1)});
+    kernel.macros.push_back({"DIGIT_BITS", Narrow(std::bit_width(capacity) - 1)});
     kernel.macros.push_back({"MANY", most > Few(capacity) ? 1u : 0u});
   }
   Dispatch dispatch;

@@ -118,35 +118,16 @@ void Take(inout Folded f, BITS b0, BITS b1, BITS b2, BITS b3, BOOLS in0, BOOLS i
 #define HIGH_ELEMENTS 0
 #endif
 
-#if IS_WIDE
-#define PART_WORDS 3
-#else
-#define PART_WORDS 2
-#endif
+#define PART_WORDS (2 + IS_WIDE)
 #include "include/reduction_words.hlsli"
 
 Words WordsOf(Part p) {
-  Words w;
-#if IS_WIDE
-  w.x = p.key.x;
-  w.y = p.key.y;
-  w.z = p.position;
-#else
-  w.x = p.key;
-  w.y = p.position;
-#endif
+  Words w = {p.key, p.position};
   return w;
 }
 
 Part PartOfWords(Words w) {
-  Part p;
-#if IS_WIDE
-  p.key = uint2(w.x, w.y);
-  p.position = w.z;
-#else
-  p.key = w.x;
-  p.position = w.y;
-#endif
+  Part p = {ALL_WORDS(w)};
   return p;
 }
 

@@ -63,25 +63,7 @@ SUM Step(uint start, uint position, SUM sum, SUM element) {
 }
 #endif
 
-groupshared SUM lane_sums[THREADS];
-
-// The sum of what all lanes before this one have; `total` of what all have.
-SUM SumBefore(SUM own, uint lane, out SUM total) {
-  lane_sums[lane] = own;
-  GroupMemoryBarrierWithGroupSync();
-  [unroll] for (uint step = 1; step < THREADS; step *= 2) {
-    SUM sum = lane_sums[lane];
-    if (lane >= step) sum = Plus(lane_sums[lane - step], sum);
-    GroupMemoryBarrierWithGroupSync();
-    lane_sums[lane] = sum;
-    GroupMemoryBarrierWithGroupSync();
-  }
-  total = lane_sums[THREADS - 1];
-  SUM before = (SUM)0;
-  if (lane > 0) before = lane_sums[lane - 1];
-  GroupMemoryBarrierWithGroupSync();
-  return before;
-}
+#include "include/sum_lanes.hlsli"
 
 // The part of a sequence that a group has.
 struct Block {
@@ -113,8 +95,7 @@ void SumBlocks(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   [loop] for (uint i = block.begin + lane; i < block.end; i += THREADS) {
     own = Plus(own, ElementAt(start, i));
   }
-  SUM total;
-  SumBefore(own, lane, total);
+  SUM total = SumLanes(lane, own).all;
   uint record = c.first_record + block.sequence * c.record_stride + block.number;
   if (lane == 0) BlockSums[instance.write0 + record] = RecordOfSum(total);
 }
@@ -136,7 +117,7 @@ void ScanBlocks(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   [loop] for (uint r = lane; r < earlier; r += THREADS) {
     own = Plus(own, SumOfRecord(Records[first + r]));
   }
-  SumBefore(own, lane, sum);
+  sum = SumLanes(lane, own).all;
 #endif
   [loop] for (uint tile = block.begin; tile < block.end; tile += THREADS * LANE_ITEMS) {
     uint begin = tile + lane * LANE_ITEMS;
@@ -147,12 +128,12 @@ void ScanBlocks(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
       if (begin + i < block.end) elements[i] = ElementAt(input, begin + i);
       of_lane = Plus(of_lane, elements[i]);
     }
-    SUM total;
-    SUM running = Plus(sum, SumBefore(of_lane, lane, total));
+    Sums lanes = SumLanes(lane, of_lane);
+    SUM running = Plus(sum, lanes.before);
     [unroll] for (uint j = 0; j < LANE_ITEMS; ++j) {
       if (begin + j < block.end) running = Step(output, begin + j, running, elements[j]);
     }
-    sum = Plus(sum, total);
+    sum = Plus(sum, lanes.all);
   }
 }
 

@@ -3,11 +3,9 @@
 #include "top_k_constants.h"
 #define KERNEL_CONSTANTS TopKScanConstants
 #include "include/dispatch.hlsli"
-#include "include/sum_before.hlsli"
+#include "include/sum_lanes.hlsli"
 
 RWBuffer<uint> Counts : register(u0);  // top_k_count.hlsl
-
-groupshared uint turn_sum;  // of the counts that the lanes have
 
 [numthreads(THREADS, 1, 1)]
 void ScanCounts(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
@@ -19,11 +17,9 @@ void ScanCounts(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
     uint chunk = begin + lane;
     uint own = 0;
     if (chunk < c.all_chunks) own = Counts[row + chunk];
-    uint before = SumBefore(lane, own);
-    if (chunk < c.all_chunks) Counts[row + chunk] = total + before;
-    if (lane == THREADS - 1) turn_sum = before + own;
-    GroupMemoryBarrierWithGroupSync();
-    total += turn_sum;
+    Sums counts = SumLanes(lane, own);
+    if (chunk < c.all_chunks) Counts[row + chunk] = total + counts.before;
+    total += counts.all;
   }
   if (lane == 0) Counts[instance.write0 + c.groups.unit_count * c.all_chunks + flat] = total;
 }

@@ -17,7 +17,7 @@ bool DigitBefore(uint a, uint a_index, uint b, uint b_index) {
 #define SORT_CAPACITY TOP_K_NARROW_CAPACITY
 #define SORTS_BEFORE DigitBefore
 #include "include/bitonic_sort.hlsli"
-#include "include/sum_before.hlsli"
+#include "include/sum_lanes.hlsli"
 
 groupshared uint places[TOP_K_DIGITS];  // of the next item with a digit, in the sorted sequence
 groupshared uint starts[TOP_K_DIGITS];  // of the items with a digit, in the tile
@@ -35,7 +35,7 @@ void FindPlaces(uint lane, uint sequence, uint chunk) {
   [unroll] for (uint i = 0; i < LANE_DIGITS; ++i) {
     if (first - i < TOP_K_DIGITS) own += Counts[totals + first - i];
   }
-  uint place = SumBefore(lane, own);
+  uint place = SumLanes(lane, own).before;
   [unroll] for (uint p = 0; p < LANE_DIGITS; ++p) {
     uint digit = first - p;
     if (digit < TOP_K_DIGITS) {

@@ -13,7 +13,7 @@
 #include "include/bitonic_sort.hlsli"
 #include "include/top_k_keys.hlsli"
 #include "include/top_k_floor.hlsli"
-#include "include/sum_before.hlsli"
+#include "include/sum_lanes.hlsli"
 #if !MANY
 #include "include/top_k_rank.hlsli"
 #elif !IS_WIDE

@@ -4,7 +4,11 @@
 #include "include/top_k_records.hlsli"
 #include "include/top_k_outputs.hlsli"
 #define SORT_KEY BITS
-#define SORT_CAPACITY (IS_WIDE ? TOP_K_WIDE_CAPACITY : TOP_K_NARROW_CAPACITY)
+#if IS_WIDE
+#define SORT_CAPACITY TOP_K_WIDE_CAPACITY
+#else
+#define SORT_CAPACITY TOP_K_NARROW_CAPACITY
+#endif
 #define SORTS_BEFORE CandidateBefore
 #include "include/bitonic_sort.hlsli"
 

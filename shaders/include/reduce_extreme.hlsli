@@ -8,6 +8,7 @@
 // Keys (candidate.hlsli): greater ones are better.
 #define HIGH_ELEMENTS 0
 #define VALUE uint2
+#define VALUE_OF_WORDS ALL_WORDS
 #define EMPTY_VALUE (uint2)0
 
 VALUE ValueOf(BITS bits) { return CandidateKeyOf(bits); }
@@ -19,7 +20,7 @@ BITS BitsOf(VALUE value) { return NumberOfKey(LARGEST ? value : Flip(value)); }
 // one. Subtracting NAN_KEYS wraps those below around, so that all NaNs are above the best infinity.
 #define HIGH_ELEMENTS 1
 #define VALUE INTS
-#define VALUE_OF_WORD asint
+#define VALUE_OF_WORDS(w) asint(w.x)
 #define EMPTY_VALUE (INTS)0x80000000
 #define NAN_KEYS (int)((SIGN_BIT - 1u - INFINITY_BITS) << ELEMENT_SHIFT)
 #define BEST_INFINITY_KEY \
@@ -46,11 +47,11 @@ UINTS BitsOf(VALUE value) {
 #define HIGH_ELEMENTS 1
 #if IS_SIGNED_INT
 #define VALUE INTS
-#define VALUE_OF_WORD asint
+#define VALUE_OF_WORDS(w) asint(w.x)
 #define EMPTY_VALUE (INTS)(LARGEST ? (int)0x80000000 : 0x7FFFFFFF)
 #else
 #define VALUE UINTS
-#define VALUE_OF_WORD asuint
+#define VALUE_OF_WORDS ALL_WORDS
 #define EMPTY_VALUE (UINTS)(LARGEST ? 0u : 0xFFFFFFFFu)
 #endif
 

@@ -18,7 +18,7 @@ FLOATS FloatOf(UINTS bits) {
 #else
 
 #define VALUE FLOATS
-#define VALUE_OF_WORD asfloat
+#define VALUE_OF_WORDS(w) asfloat(w.x)
 #define JOINS_PAIRS 1
 #define EMPTY_VALUE (FLOATS)(FUNCTION == FUNCTION_MULTIPLY ? 1.0f : 0.0f)
 

@@ -1,7 +1,7 @@
 // SUM, MULTIPLY, L1 and SUM_SQUARE of integers, which wrap.
 #define HIGH_ELEMENTS 0
 #define VALUE BITS
-#define VALUE_OF_WORD asuint
+#define VALUE_OF_WORDS ALL_WORDS
 
 #if IS_WIDE
 #define EMPTY_VALUE uint2(FUNCTION == FUNCTION_MULTIPLY ? 1u : 0u, 0u)

@@ -1,6 +1,6 @@
 // Part of reduction.hlsli: a part that is one VALUE, of a word or, with IS_WIDE, of two. The
-// including shader defines EMPTY_VALUE, ValueOf(BITS), JoinValues(VALUE, VALUE), and VALUE_OF_WORD,
-// which gives a word the type VALUE.
+// including shader defines EMPTY_VALUE, ValueOf(BITS), JoinValues(VALUE, VALUE), and VALUE_OF_WORDS,
+// which gives its words the type VALUE.
 #define PART_WORDS (1 + IS_WIDE)
 #include "include/reduction_words.hlsli"
 
@@ -38,22 +38,11 @@ void Take(inout Part p, BITS b0, BITS b1, BITS b2, BITS b3, BOOLS in0, BOOLS in1
 }
 
 Words WordsOf(Part p) {
-  Words w;
-#if IS_WIDE
-  w.x = p.value.x;
-  w.y = p.value.y;
-#else
-  w.x = asuint(p.value);
-#endif
+  Words w = {asuint(p.value)};
   return w;
 }
 
 Part PartOfWords(Words w) {
-  Part p;
-#if IS_WIDE
-  p.value = uint2(w.x, w.y);
-#else
-  p.value = VALUE_OF_WORD(w.x);
-#endif
+  Part p = {VALUE_OF_WORDS(w)};
   return p;
 }

@@ -95,7 +95,8 @@ void SumBlocks(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   [loop] for (uint i = block.begin + lane; i < block.end; i += THREADS) {
     own = Plus(own, ElementAt(start, i));
   }
-  SUM total = SumLanes(lane, own).all;
+  SumBefore(lane, own);
+  SUM total = SumOfAll();
   uint record = c.first_record + block.sequence * c.record_stride + block.number;
   if (lane == 0) BlockSums[instance.write0 + record] = RecordOfSum(total);
 }
@@ -117,7 +118,8 @@ void ScanBlocks(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   [loop] for (uint r = lane; r < earlier; r += THREADS) {
     own = Plus(own, SumOfRecord(Records[first + r]));
   }
-  sum = SumLanes(lane, own).all;
+  SumBefore(lane, own);
+  sum = SumOfAll();
 #endif
   [loop] for (uint tile = block.begin; tile < block.end; tile += THREADS * LANE_ITEMS) {
     uint begin = tile + lane * LANE_ITEMS;
@@ -128,12 +130,11 @@ void ScanBlocks(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
       if (begin + i < block.end) elements[i] = ElementAt(input, begin + i);
       of_lane = Plus(of_lane, elements[i]);
     }
-    Sums lanes = SumLanes(lane, of_lane);
-    SUM running = Plus(sum, lanes.before);
+    SUM running = Plus(sum, SumBefore(lane, of_lane));
     [unroll] for (uint j = 0; j < LANE_ITEMS; ++j) {
       if (begin + j < block.end) running = Step(output, begin + j, running, elements[j]);
     }
-    sum = Plus(sum, lanes.all);
+    sum = Plus(sum, SumOfAll());
   }
 }
 

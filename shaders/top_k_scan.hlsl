@@ -17,9 +17,9 @@ void ScanCounts(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
     uint chunk = begin + lane;
     uint own = 0;
     if (chunk < c.all_chunks) own = Counts[row + chunk];
-    Sums counts = SumLanes(lane, own);
-    if (chunk < c.all_chunks) Counts[row + chunk] = total + counts.before;
-    total += counts.all;
+    uint before = SumBefore(lane, own);
+    if (chunk < c.all_chunks) Counts[row + chunk] = total + before;
+    total += SumOfAll();
   }
   if (lane == 0) Counts[instance.write0 + c.groups.unit_count * c.all_chunks + flat] = total;
 }

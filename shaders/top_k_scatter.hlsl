@@ -35,7 +35,7 @@ void FindPlaces(uint lane, uint sequence, uint chunk) {
   [unroll] for (uint i = 0; i < LANE_DIGITS; ++i) {
     if (first - i < TOP_K_DIGITS) own += Counts[totals + first - i];
   }
-  uint place = SumLanes(lane, own).before;
+  uint place = SumBefore(lane, own);
   [unroll] for (uint p = 0; p < LANE_DIGITS; ++p) {
     uint digit = first - p;
     if (digit < TOP_K_DIGITS) {

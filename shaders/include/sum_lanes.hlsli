@@ -13,13 +13,15 @@ SUM Plus(SUM a, SUM b) { return a + b; }
 groupshared SUM lane_sums[THREADS];  // then of the lanes before, in its team
 groupshared SUM team_sums[MOST_TEAMS];
 
-struct Sums {
-  SUM before;  // of the lanes before this one
-  SUM all;
-};
+// The opaque zero keeps compilers from unrolling the loop.
+SUM SumOfTeams(uint count) {
+  SUM sum = (SUM)0;
+  [loop] for (uint team = c.groups.zero; team < count; ++team) sum = Plus(sum, team_sums[team]);
+  return sum;
+}
 
-// All lanes call it; it has two barriers.
-Sums SumLanes(uint lane, SUM own) {
+// The sum of what the lanes before this one have. All lanes call it; it has two barriers.
+SUM SumBefore(uint lane, SUM own) {
   lane_sums[lane] = own;
   GroupMemoryBarrierWithGroupSync();
   if (lane < TEAMS) {
@@ -34,12 +36,8 @@ Sums SumLanes(uint lane, SUM own) {
     team_sums[lane] = sum;
   }
   GroupMemoryBarrierWithGroupSync();
-  Sums sums = {lane_sums[lane], (SUM)0};
-  SUM before_team = (SUM)0;
-  [unroll] for (uint team = 0; team < TEAMS; ++team) {
-    before_team = team == lane / TEAM_LANES ? sums.all : before_team;
-    sums.all = Plus(sums.all, team_sums[team]);
-  }
-  sums.before = Plus(before_team, sums.before);
-  return sums;
+  return Plus(SumOfTeams(lane / TEAM_LANES), lane_sums[lane]);
 }
+
+// After SumBefore: of what all lanes have.
+SUM SumOfAll() { return SumOfTeams(TEAMS); }

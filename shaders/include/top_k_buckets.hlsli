@@ -68,7 +68,7 @@ void RankCandidates(uint lane, uint count) {
   }
   GroupMemoryBarrierWithGroupSync();
   uint first_count = bucket_begins[2 * lane];
-  uint begin = SumLanes(lane, first_count + bucket_begins[2 * lane + 1]).before;
+  uint begin = SumBefore(lane, first_count + bucket_begins[2 * lane + 1]);
   bucket_begins[2 * lane] = begin;
   bucket_begins[2 * lane + 1] = begin + first_count;
   if (lane == 0) bucket_begins[BUCKETS] = count;

@@ -85,7 +85,7 @@ uint3 FindDigit(uint lane, uint wanted) {
   uint first = BINS - 1 - lane * lane_bins;  // and those below
   uint own = 0;
   [unroll] for (uint i = 0; i < lane_bins; ++i) own += HISTOGRAM[first - i];
-  uint above = SumLanes(lane, own).before;
+  uint above = SumBefore(lane, own);
   if (above < wanted && above + own >= wanted) {
     uint bin = first;
     [loop] while (above + HISTOGRAM[bin] < wanted) {

@@ -83,8 +83,8 @@ struct TopKGatherConstants {
   uint row_stride;  // from a written sequence to the next
 };
 
-// SelectBest, WalkChunks, CountDigits, ScatterItems. A group, or a lane, has a chunk of a sequence. Units
-// are chunks.
+// SelectBest, WalkChunks, CountDigits, ScatterItems. A group, or a lane, has a chunk of a sequence.
+// Units are chunks.
 struct TopKChunkConstants {
   struct GroupConstants groups;
   struct Dim kept[OPMILL_MAX_DIMS];  // outermost first

@@ -13,6 +13,7 @@
 #else
 #define ONE_BITS 0x3F800000u
 #endif
+
 Buffer<uint4> Records : register(t0);  // arg_reduce's: key and position
 #if STORE == STORE_ELEMENT
 #define STORED_ELEMENTS 1
@@ -62,8 +63,8 @@ uint FindOne(uint result) {
 #define ITEM_ELEMENTS STORED_ELEMENTS
 #endif
 
-// The positions of an item's first element at which the elements of its words are 1: the first ones,
-// and, of words of two, the second ones.
+// For each word of an item: at which position of the item its first element is 1, and, if it has two,
+// its second one. The position of an item is that of its first element.
 struct Ones {
   uint4 first;
   uint4 second;
@@ -93,8 +94,9 @@ void WriteOnes(uint3 group : SV_GroupID, uint lane : SV_GroupIndex) {
   if (task.exists) {
     uint base = c.output_base + KeptOffsets(task.unit * UNIT_RESULTS).output;
     [loop] for (uint item = task.first; item < task.end; item += task.step) {
-      uint offset = base + ReducedOutputOffset(item * ITEM_ELEMENTS);
-      Output[instance.write0 + offset / STORED_ELEMENTS] = Stored(ones, item * ITEM_ELEMENTS).STORED_WORDS;
+      uint position = item * ITEM_ELEMENTS;
+      uint offset = base + ReducedOutputOffset(position);
+      Output[instance.write0 + offset / STORED_ELEMENTS] = Stored(ones, position).STORED_WORDS;
     }
   }
 }

@@ -106,6 +106,9 @@ TEST(PlanTopK, WalksChunksOfLongColumns) {
   EXPECT_THAT(EntriesOf(Tensor({64, 1024, 1024}), 1, 10), ElementsAre("WalkChunks", "WalkChunks"))
       << "then short lists";
   EXPECT_THAT(EntriesOf(Tensor({8192, 2048}), 0, 17), ElementsAre("GatherRows", "SelectBest"));
+  EXPECT_THAT(EntriesOf(Tensor({8192, 2048}, DataType::kInt8), 0, 10),
+              ElementsAre("WalkChunks", "SelectBest"))
+      << "bytes";
   EXPECT_THAT(EntriesOf(Tensor({1 << 20, 31}), 0, 10), Contains("GatherRows"))
       << "too few adjacent columns";
   EXPECT_THAT(EntriesOf(Tensor({1 << 23, 32}), 0, 16), Contains("GatherRows"))
@@ -277,7 +280,7 @@ TEST(PlanTopK, MakesRoomForTheBestOfEveryPart) {
   // Rows are too far apart for one view: each is a part of its own.
   PlanOptions options = OnHardware();
   options.max_view_elements = 4096;
-  const TopKDesc desc = {.input = Tensor({20, 7001}, DataType::kInt64), .axis = 0, .k = 17};
+  const TopKDesc desc = {.input = Tensor({20, 70001}, DataType::kInt64), .axis = 0, .k = 17};
   const OperatorPlan plan = Plan(desc, options);
   EXPECT_THAT(Entries(plan), Contains("GatherRows"));
   for (const Pass& pass : plan.passes) {
